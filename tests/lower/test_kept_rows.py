@@ -91,10 +91,13 @@ EXPECTED = {
 }
 
 
-def _run(kernel: Any, kind: str, n: int, warps: int, blocks: int, rows: int = 2) -> tuple[Any, Any, Any]:
+def _run(
+    kernel: Any, kind: str, n: int, warps: int, blocks: int, rows: int = 2, block: int = 0, weights: str = ""
+) -> tuple[Any, Any, Any]:
     """(the compiled kernel, what it stores, what it should); nobody may write around it."""
-    rng, block = np.random.default_rng(n), 1 << (n - 1).bit_length()
-    x, w = (rng.integers(-3, 4, shape).astype(TYPES[kind]) for shape in ((rows, n), (n,)))
+    rng, block = np.random.default_rng(n), block or 1 << (n - 1).bit_length()
+    x = rng.integers(-3, 4, (rows, n)).astype(TYPES[kind])
+    w = rng.integers(-3, 4, n).astype(TYPES[weights or kind])
     memory = np.full(rows * n + 128, 77).astype(TYPES[kind])
     begin = -memory.ctypes.data // memory.itemsize % 64
     with weft.target("sim:cuda:90"):
@@ -140,6 +143,15 @@ def test_loops_at_every_distance(kind: str, n: int, rows: int, copies: int) -> N
     np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-2 if kind == "bf16" else 1e-5)
 
 
+@pytest.mark.parametrize(
+    ("n", "kind", "weights"), [(5, "bf16", "bf16"), (2_051, "bf16", "f32"), (1_030, "f32", "bf16")]
+)
+def test_loops_end_where_rows_end(n: int, kind: str, weights: str) -> None:
+    """What an iteration loads for the next one is of the row, however much of the tile is not."""
+    _, found, expected = _run(normalised, kind, n, 1, 2, block=4096, weights=weights)
+    np.testing.assert_allclose(found.astype(float), expected.astype(float), rtol=1e-2 if kind == "bf16" else 1e-5)
+
+
 def test_code_does_not_grow_with_rows() -> None:
     """Twice as long a row is twice as many iterations of the same loops."""
     types = {**dict.fromkeys(("x", "w", "out"), "*bf16"), "n": "i32", "B": "constexpr"}
@@ -148,7 +160,7 @@ def test_code_does_not_grow_with_rows() -> None:
     for block in (16384, 32768):
         source = ASTSource(normalised, types, {"B": block}, facts)
         ops = list(lane_program(source, "sim:cuda:90", {"num_warps": 4, "num_ctas": 2}).body.walk())
-        assert sum(op.name == "for" for op in ops) == 1 + 8  # the second sum; the store, at each distance of `w`
+        assert sum(op.name == "for" for op in ops) == 1 + 2 * 8  # the second sum; the store, at each distance of `w`
         stores.append(sum(op.name == "store" and op.attrs["space"] == "global" for op in ops))
     assert stores[0] == stores[1]
 

@@ -31,7 +31,7 @@ def _turns(facts: Facts, span: Span | None) -> float:
     if not innermost:
         return programs
     counts = facts.places.get(innermost[-1].span, Counter())
-    return max(programs, counts[f"kind:{innermost[-1].name}"])
+    return max(programs, counts[f"kind:{innermost[-1].counted_as}"])
 
 
 def kept_bytes(facts: Facts) -> tuple[float, float]:

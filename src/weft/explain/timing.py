@@ -219,7 +219,8 @@ def _spilled(facts: Facts, costs: Costs) -> float:
     e, program = facts.explanation, facts.program
     assert e.occupancy is not None and program is not None
     warps = max(1, e.counts.programs * program.blocks * program.warps)
-    turns = max((facts.places.get(op.span, Counter())[f"kind:{op.name}"] / warps for op in facts.loops), default=1.0)
+    counted = (facts.places.get(op.span, Counter())[f"kind:{op.counted_as}"] for op in facts.loops)
+    turns = max((count / warps for count in counted), default=1.0)
     return (e.occupancy.spills or 0) * max(1.0, turns) * 2 * LINE * SECTOR / costs.line
 
 
@@ -461,7 +462,7 @@ def _iterations(facts: Facts) -> Callable[[LaneOp], float]:
     warps = _warps_of_loops(program)
     there: Counter[tuple[Span | None, str]] = Counter()
     for loop in facts.loops:  # those at one place, such as the copies of a loop in partitions, are taken to turn alike
-        there[loop.span, loop.name] += warps[id(loop)]
+        there[loop.span, loop.counted_as] += warps[id(loop)]
     outer: dict[int, LaneOp] = {}
     for loop in facts.loops:
         for region in loop.regions:
@@ -469,7 +470,7 @@ def _iterations(facts: Facts) -> Callable[[LaneOp], float]:
 
     def all_turns(op: LaneOp) -> float:
         counts: Mapping[str, int] = facts.places.get(op.span, {})
-        return counts.get(f"kind:{op.name}", 0) / blocks / there[op.span, op.name]
+        return counts.get(f"kind:{op.counted_as}", 0) / blocks / there[op.span, op.counted_as]
 
     def turns(op: LaneOp) -> float:
         entered = all_turns(outer[id(op)]) if id(op) in outer else 1.0

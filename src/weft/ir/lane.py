@@ -116,6 +116,11 @@ class LaneOp:
         """The result, of an operation that has one."""
         return self.results[0]
 
+    @property
+    def counted_as(self) -> str:
+        """By what name its executions are counted at its place."""
+        return f"{self.name}.rest" if self.attrs.get("rest") else self.name
+
 
 @dataclass(slots=True, eq=False)
 class Block:
@@ -139,6 +144,11 @@ class Block:
     def branches(self) -> dict[LaneOp, int]:
         """The number of each `if`: the blocks of LLVM IR that it becomes are called by it, and its counters."""
         return {op: i for i, op in enumerate(op for op in self.walk() if op.name == "if")}
+
+    def loops(self) -> dict[LaneOp, int]:
+        """The number of each `for` in a branch, by which the block of LLVM IR behind it is called."""
+        inside = [op for branch in self.branches() for region in branch.regions for op in region.walk()]
+        return {op: i for i, op in enumerate(dict.fromkeys(op for op in inside if op.name == "for"))}
 
     def uses(self) -> dict[Value, list[LaneOp]]:
         """The operations that use each value, those in regions too, once for each time."""
@@ -309,7 +319,8 @@ OPERATIONS: dict[str, str] = {
     "acquire.device, acquire.system: what is read from here on is as new as what was read before",
     # control flow: uniform; regions end with yield
     "for": "(lower, upper, step, initial...), one region with (index, carried...); attrs ping_pong: the warps from "
-    "this one on wait at a barrier of the block (id 0) before the loop, and the others at one behind it",
+    "this one on wait at a barrier of the block (id 0) before the loop, and the others at one behind it; rest: whether "
+    "it does the few iterations that another loop of its place leaves out",
     "while": "(initial...), regions before (ends with condition) and after",
     "if": "(condition), regions then and else; attrs of_warp: each warp decides for itself, and waits for none in them",
     "yield": "(values...)",

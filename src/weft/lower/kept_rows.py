@@ -37,7 +37,7 @@ from weft.machines.machine import ROWS_THREADS
 from .context import Context
 from .parked import as_words, of_words
 from .row_runs import Ends, Runs
-from .row_shifts import WORD_BYTES
+from .row_shifts import WORD_BYTES, Coming
 
 MOST_HELD = 24
 """Words of rows, at most, that a thread holds in registers beside those in shared memory."""
@@ -74,8 +74,8 @@ class Row(Protocol):
     parts: list[Runs]
     ends: Ends
 
-    def load(self, runs: Runs) -> Callable[[], Value]:
-        """Load some runs into registers; gives what makes their elements of what has come."""
+    def load(self, runs: Runs) -> Coming:
+        """Load some runs into registers."""
 
     def with_ends(self, runs: Runs, value: Value | None = None) -> Value:
         """The elements of some runs, the row's ends in those that are not whole."""
@@ -105,7 +105,7 @@ class Kept:
         self.waited = 0
         """Parts that have been waited for."""
         self.held = [load.load(part) for part in self.parts[kept:]]
-        """What gives the runs in registers; their elements, when all are there."""
+        """The runs in registers; their elements, when all are there."""
         self.elements: Sequence[Value] = ()
 
     def begin_to(self, last: int) -> None:
@@ -122,7 +122,7 @@ class Kept:
             return
         self.is_there = True
         c, parts = self.c, list(enumerate(self.parts))
-        elements = [load() for load in self.held]
+        elements = [coming.elements() for coming in self.held]
         with c.inside(Block()) as taken:
             c.build.add("wait_async", (), (), {"pending": 0})
             for k, part in parts[: self.kept]:
@@ -142,14 +142,14 @@ class Kept:
         """Whether all of it is in shared memory, and has been waited for."""
         return self.is_there and self.kept == self.waited == len(self.parts)
 
-    def later(self, first: Value, count: int, are_whole: bool) -> Kept:
-        """Some parts, as many as said, beginning with one whose number is computed. All of them are there."""
+    def later(self, number: Value, count: int, are_whole: bool) -> Kept:
+        """The parts of an iteration of a loop over so many parts at a time. All of them are there."""
         later, c = copy(self), self.c
-        later.runs = self.runs.later(first, count, are_whole)
+        later.runs = self.runs.later(number, count, are_whole)
         later.parts = later.runs.parts()
-        step = self.runs.run // self.runs.vector * self.step
+        step = self.runs.run // self.runs.vector * self.step * count
         later.kept = later.waited = count
-        later.own = c.plus(self.own, c.build.op("arith.muli", [first, c.number(step)], "i32"))
+        later.own = c.plus(self.own, c.build.op("arith.muli", [number, c.number(step)], "i32"))
         return later
 
     def end(self, k: int) -> Value:

@@ -105,8 +105,8 @@ class Loading(Protocol):
     def is_untouched(self) -> bool:
         """Whether all of it lies in memory, nothing of it in registers."""
 
-    def later(self, first: Value, count: int, are_whole: bool) -> Loading:
-        """Some parts, as many as said, beginning with one whose number is computed."""
+    def later(self, number: Value, count: int, are_whole: bool) -> Loading:
+        """The parts of an iteration of a loop over so many parts at a time."""
 
 
 class Parts:
@@ -269,23 +269,29 @@ class Parts:
 
     @contextmanager
     def in_loop(
-        self, c: Context, runs: Runs, begin: int, initial: Sequence[Value]
+        self, c: Context, begin: Value, end: Value, initial: Sequence[Value], is_rest: bool = False
     ) -> Iterator[tuple[Value, Sequence[Value]]]:
-        """A loop over runs, so many at a time; gives the number of an iteration's first, and what it carries."""
-        index, *carried = Value("i32", 1), *(Value(x.elem, x.count) for x in initial)
-        block = Block((index, *carried))
+        """A loop over runs, so many at a time; gives the number of an iteration, and what it carries."""
+        number, *carried = Value("i32", 1), *(Value(x.elem, x.count) for x in initial)
+        block = Block((number, *carried))
         with c.inside(block):
-            yield c.build.op("arith.muli", [index, c.number(AT_A_TIME)], "i32"), carried
-        numbers = [c.number(x) for x in (begin, len(runs.places) // AT_A_TIME, 1)]
-        c.build.add("for", [*numbers, *initial], [(x.elem, x.count) for x in initial], {}, [block])
+            yield number, carried
+        kinds, attrs = [(x.elem, x.count) for x in initial], {"rest": True} if is_rest else {}
+        c.build.add("for", [begin, end, c.number(1), *initial], kinds, attrs, [block])
 
     @contextmanager
-    def later(self, runs: Runs, leaves: Sequence[SSAValue], first: Value, are_whole: bool) -> Iterator[Runs]:
+    def later(self, runs: Runs, leaves: Sequence[SSAValue], number: Value, are_whole: bool) -> Iterator[Runs]:
         """The runs of an iteration, and rows as it loads them."""
         before = dict(self.loads)
-        self.loads.update({x: before[x].later(first, AT_A_TIME, are_whole) for x in leaves if x in before})
-        yield runs.later(first, AT_A_TIME, are_whole)
+        self.loads.update({x: before[x].later(number, AT_A_TIME, are_whole) for x in leaves if x in before})
+        yield runs.later(number, AT_A_TIME, are_whole)
         self.loads = before
+
+    @property
+    def waits_whole(self) -> bool:
+        """Whether all of each row that is reduced waits in shared memory, so that loops go over its runs."""
+        waiting = [(self.loads[x], parts) for x, parts in self.waiting.items() if x in self.loads]
+        return self.are_stored and bool(waiting) and all(FEW < len(row.parts) == parts for row, parts in waiting)
 
     def make(self, c: Context, leaves: Sequence[SSAValue]) -> None:
         """Make what is computed from before the branches that it is used in."""

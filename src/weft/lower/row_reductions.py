@@ -88,7 +88,7 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
 
         def some(are_whole: bool) -> Block:
             """Those of one iteration, with what has been combined."""
-            with c.inside(Block()) as block, parts.later(runs, leaves, first, are_whole) as later:
+            with c.inside(Block()) as block, parts.later(runs, leaves, number, are_whole) as later:
                 numbered = enumerate(later.parts())
                 each = [x for (x,) in in_turn(later.parts())] if not are_whole else []
                 each = each or [of_run(k, part, True)[0] for k, part in numbered]
@@ -96,8 +96,9 @@ def reduced_in_runs(c: Context, op: Operation, combine: Combine) -> tuple[Value,
             return block
 
         total = functools.reduce(combine, [x for (x,) in in_turn(each[:AT_A_TIME])])
-        with parts.in_loop(c, runs, 1, [total]) as (first, (before,)):
-            now = runs.later(first, AT_A_TIME)
+        iterations = c.number(len(runs.places) // AT_A_TIME)
+        with parts.in_loop(c, c.number(1), iterations, [total]) as (number, (before,)):
+            now = runs.later(number, AT_A_TIME)
             kinds = [(total.elem, total.count)]
             c.build.add("yield", now.if_warp(now.all_of_warp(), kinds, some(True), some(False)).results)
         return c.build.block.ops[-1].result

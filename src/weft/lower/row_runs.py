@@ -75,27 +75,52 @@ class Runs:
             parts.append(part)
         return parts
 
-    def later(self, first: Value, count: int, are_whole: bool = False) -> Runs:
-        """So many runs from one on whose number, a multiple of that, is computed."""
+    def later(self, number: Value, count: int, are_whole: bool = False) -> Runs:
+        """The runs of an iteration of a loop over so many runs at a time."""
         c, later = self.c, copy(self)
         later.are_whole = are_whole
         later.moved = c.number(0)
-        for low, high in self._even():  # bits of the number whose places are as far apart as the bits are
-            part = c.build.op("arith.andi", [first, c.number((1 << high) - (1 << low))], "i32")
-            part = c.build.op("arith.muli", [part, c.number(self.places[1 << low] >> low)], "i32")
+        for low, high, step in self._even(count):
+            part = c.build.op("arith.andi", [number, c.number((1 << high) - (1 << low))], "i32")
+            part = c.build.op("arith.muli", [part, c.number(step >> low)], "i32")
             later.moved = c.plus(later.moved, part)
         later.first = c.plus(self.first, later.moved)
         later.places, later.order = self.places[:count], self.order[: count * self.run]
         return later
 
-    def _even(self) -> list[tuple[int, int]]:
-        """The bits of a run's number, those together that are each worth twice as much as the one before."""
-        bits, begin, parts = (len(self.places) - 1).bit_length(), 0, list[tuple[int, int]]()
-        for bit in range(1, bits + 1):
-            if bit == bits or self.places[1 << bit] != 2 * self.places[1 << bit - 1]:
-                parts.append((begin, bit))
+    def _even(self, count: int) -> list[tuple[int, int, int]]:
+        """The bits of an iteration's number, those together that are each worth twice as much as the one before, and
+        how many places the lowest of them is."""
+        steps, parts = [self.places[count << i] for i in range((len(self.places) // count - 1).bit_length())], []
+        begin = 0
+        for bit in range(1, len(steps) + 1):
+            if bit == len(steps) or steps[bit] != 2 * steps[bit - 1]:
+                parts.append((begin, bit, steps[begin]))
                 begin = bit
         return parts
+
+    def iterations(self, count: int) -> tuple[Value, Value, Value]:
+        """Of a loop over so many runs at a time: the first iteration in which all of a warp's elements are there, and a
+        run more before and behind them; the first one after it in which they are not; and the first one in which none
+        is."""
+        c, some, margin = self.c, copy(self), self.run
+        some.places = self.places[:count]
+        index = some._of_warp()
+        there = self._as_far(self.less(self.less(self.end, c.number(1)), index), count)
+        index = self.less(index, c.number(margin))
+        end = self._as_far(self.less(self.less(self.end, c.number(some._behind(margin))), index), count)
+        begin = c.build.op("arith.shrui", [index, c.number(31)], "i32")  # only the first one may begin before the row
+        return c.build.op("arith.minsi", [begin, end], "i32"), end, there
+
+    def _as_far(self, most: Value, count: int) -> Value:
+        """How many iterations of such a loop begin at most so many places behind the first one."""
+        c, number = self.c, self.c.number(0)
+        for low, high, step in reversed(self._even(count)):
+            times = c.build.op("arith.shrsi", [most, c.number(step.bit_length() - 1)], "i32")
+            times = c.build.op("arith.minsi", [times, c.number((1 << high - low) - 1)], "i32")
+            most = self.less(most, c.build.op("arith.muli", [times, c.number(step)], "i32"))
+            number = c.plus(number, c.build.op("arith.muli", [times, c.number(1 << low)], "i32"))
+        return c.build.op("arith.maxsi", [c.plus(number, c.number(1)), c.number(0)], "i32")
 
     # -- numbers of elements ------------------------------------------------------------------------------------------
 
@@ -149,19 +174,21 @@ class Runs:
         """Whether any element of a warp's runs is."""
         return self.in_warp(self.compare(self._of_warp(), "<", self.end))
 
-    def all_of_warp(self, margin: int = 0) -> Value:
-        """Whether all elements of a warp's runs are, and so many more before and behind them."""
-        c, lanes, index = self.c, self.layout.in_columns("lane"), self._of_warp()
-        behind = max(self.places) - min(self.places) + sum(lanes) + self.run  # the last lane's last element
-        behind += 2 * margin
+    def all_of_warp(self) -> Value:
+        """Whether all elements of a warp's runs are."""
+        c, index, behind = self.c, self._of_warp(), self._behind(0)
         limit = c.build.op("arith.maxsi", [self.less(self.end, c.number(behind - 1)), c.number(0)], "i32")
-        index = self.less(index, c.number(margin)) if margin else index
         return self.in_warp(self.compare(index, "<u", limit))
+
+    def _behind(self, margin: int) -> int:
+        """How many elements there are from the first one of a warp's runs to the last one, with so many more before and
+        behind them."""
+        return max(self.places) - min(self.places) + sum(self.layout.in_columns("lane")) + self.run + 2 * margin
 
     def _of_warp(self) -> Value:
         """The number of the first element of a warp's runs."""
-        c = self.c
-        warp = c.build.linear([0], (), self.layout.in_columns("warp"), self.layout.in_columns("block"))
+        c, (warps, blocks) = self.c, (self.layout.in_columns(dim) for dim in ("warp", "block"))
+        warp = c.build.linear([0], (), warps, blocks, uniform=True)
         index = c.plus(self.less(warp, self.shift), c.number(min(self.places)))
         return index if self.moved is None else c.plus(index, self.moved)
 

@@ -34,6 +34,24 @@ WORD_BYTES = 4
 WORDS = "i32"
 
 
+class Coming(NamedTuple):
+    """What is on its way from memory, and what makes elements of it."""
+
+    values: tuple[Value, ...]
+    made_of: Callable[[Sequence[Value]], Value]
+
+    def elements(self) -> Value:
+        """The elements, when it is there."""
+        return self.made_of(self.values)
+
+
+class Only(NamedTuple):
+    """A condition under which whole runs are loaded; otherwise what was loaded before stays, if anything was."""
+
+    condition: Value
+    before: Sequence[Value] = ()
+
+
 class Distance(NamedTuple):
     """How far runs lie behind vectors, in code for one such distance."""
 
@@ -42,28 +60,35 @@ class Distance(NamedTuple):
     """The bytes beyond those words; None if they are not known."""
 
 
-def shifted(
-    c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any], distance: Distance | None = None
-) -> Callable[[], Value]:
-    """Load what runs lie in; gives what makes their elements of what has come, in code for one distance or for all."""
-    each = WORD_BYTES // runs.size
-    filled = c.build.rename(other, [0] * each)
-    filled = c.build.add("pack", [filled], [(WORDS, 1)]).result if each > 1 else _as(c, filled, WORDS)
-    lie = _Words if runs.vector == each else _Vectors
-    load = lie(c, runs, filled, hints, distance)
+class Shifted:
+    """How runs are made of the vectors or words in which they lie, in code for one distance or for all."""
 
-    def moved() -> Value:
-        words, behind = load.words(), load.behind
-        if each == 1:
-            return _as(c, words, elem)
-        elements = c.build.add("unpack", [words], [(elem, words.count * each)]).result
+    def __init__(
+        self, c: Context, runs: Runs, elem: str, other: Value, hints: dict[str, Any], distance: Distance | None
+    ) -> None:
+        self.c, self.runs, self.elem = c, runs, elem
+        self.each = WORD_BYTES // runs.size
+        filled = c.build.rename(other, [0] * self.each)
+        filled = c.build.add("pack", [filled], [(WORDS, 1)]).result if self.each > 1 else _as(c, filled, WORDS)
+        lie = _Words if runs.vector == self.each else _Vectors
+        self.lie = lie(c, runs, filled, hints, distance)
+
+    def load(self, only: Only | None = None) -> Coming:
+        """Load what they lie in; of whole runs only under a condition."""
+        return Coming(self.lie.load(only), self.elements)
+
+    def elements(self, loaded: Sequence[Value]) -> Value:
+        """The elements of the runs."""
+        c, lie = self.c, self.lie
+        words, behind = lie.words(loaded[: lie.loads]), lie.behind
+        if self.each == 1:
+            return _as(c, words, self.elem)
+        elements = c.build.add("unpack", [words], [(self.elem, words.count * self.each)]).result
         if not behind:
             return elements
-        count = elements.count // len(runs.places)
-        wanted = [k * count + i for k in range(len(runs.places)) for i in range(behind, behind + runs.run)]
+        count, run = elements.count // len(self.runs.places), self.runs.run
+        wanted = [k * count + i for k in range(len(self.runs.places)) for i in range(behind, behind + run)]
         return c.build.rename(elements, wanted)
-
-    return moved
 
 
 def at_each(
@@ -106,15 +131,23 @@ def _in_words(c: Context, runs: Runs) -> Value:
 class _Words:
     """The words in which runs of one word lie, two of each."""
 
-    def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: Distance | None) -> None:
-        self.c, self.runs, self.behind = c, runs, 0
-        places, masks = runs.at(runs.address(), (0, WORD_BYTES)), runs.masks(2)
-        self.loaded = c.build.load("global", places, WORDS, 1, masks, filled if masks else None, **hints)
+    loads, behind = 1, 0
 
-    def words(self) -> Value:
+    def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: Distance | None) -> None:
+        self.c, self.runs, self.filled, self.hints = c, runs, filled, hints
+
+    def load(self, only: Only | None) -> tuple[Value, ...]:
+        """Load the words."""
+        c, runs = self.c, self.runs
+        places, masks = runs.at(runs.address(), (0, WORD_BYTES)), runs.masks(2, only and only.condition)
+        before = only.before if only else ()
+        instead = None if masks is None else before[0] if before else self.filled
+        return (c.build.load("global", places, WORDS, 1, masks, instead, **self.hints),)
+
+    def words(self, loaded: Sequence[Value]) -> Value:
         """The words of the runs."""
-        count = self.loaded.count
-        pair = [self.c.build.rename(self.loaded, range(i, count, 2)) for i in (0, 1)]
+        (words,) = loaded
+        pair = [self.c.build.rename(words, range(i, words.count, 2)) for i in (0, 1)]
         return _permuted(self.c, self.runs, *pair)
 
 
@@ -122,42 +155,57 @@ class _Vectors:
     """The vectors that have the greater part of each run, and what else the lane at the warp's edge needs."""
 
     def __init__(self, c: Context, runs: Runs, filled: Value, hints: dict[str, Any], distance: Distance | None) -> None:
-        self.c, self.runs, self.distance = c, runs, distance
+        self.c, self.runs, self.filled, self.hints, self.distance = c, runs, filled, hints, distance
         self.behind = (distance.rest or 0) // runs.size if distance is not None else 0
         """How many elements lie before a run in the words that are given, if the distance is exact."""
         self.width = distances_of(runs)
         self.half = self.width // 2
         self.is_small = runs.size < WORD_BYTES
-        lanes, bytes, step = c.program.lanes, runs.vector * runs.size, runs.vector
         self.vectors = runs.run // runs.vector
         """As many as a run is long."""
-        is_far = None if distance is not None else runs.compare(_in_words(c, runs), ">=", c.number(self.half))
+        self.is_far = None if distance is not None else runs.compare(_in_words(c, runs), ">=", c.number(self.half))
+        self.loads = 2 if distance is None or self._missing(distance) else 1
+        """The vectors; and what the lane at the edge needs of others, if it does."""
+        lanes = c.program.lanes
+        self.is_edge = runs.compare(c.lane(), "==", self._chosen(0, lanes - 1))
+        self.neighbour = c.build.op("arith.andi", [c.plus(c.lane(), self._chosen(-1, 1)), c.number(lanes - 1)], "i32")
 
-        def chosen(far: int, near: int) -> Value:
-            if distance is not None:
-                return c.number(far if distance.words >= self.half else near)
-            assert is_far is not None
-            return c.build.select(is_far, c.number(far), c.number(near))
+    def _chosen(self, far: int, near: int) -> Value:
+        """One of two numbers, by whether the second vector has the greater part of a run, or the first."""
+        c, distance = self.c, self.distance
+        if distance is not None:
+            return c.number(far if distance.words >= self.half else near)
+        assert self.is_far is not None
+        return c.build.select(self.is_far, c.number(far), c.number(near))
 
-        self.is_edge = runs.compare(c.lane(), "==", chosen(0, lanes - 1))
-        self.neighbour = c.build.op("arith.andi", [c.plus(c.lane(), chosen(-1, 1)), c.number(lanes - 1)], "i32")
-        first, begin = runs.less(runs.index(), runs.before), runs.address()
-        steps = c.build.linear([i * step for _ in runs.places for i in range(self.vectors)])
-        places = runs.at(_further(c, begin, chosen(bytes, 0)), range(0, self.vectors * bytes, bytes))
-        if runs.are_whole:
-            self.mine = c.build.load("global", places, WORDS, self.width, **hints)
-        else:
-            mine = c.plus(runs.each(c.plus(first, chosen(step, 0)), self.vectors), steps)
-            there = runs.all_there(mine, bytes)
-            self.mine = c.build.load("global", places, WORDS, self.width, there, filled, **hints)
-        self.edge: Value | None = None
-        if distance is None or self._missing(distance):
-            is_there = runs.each(self.is_edge, len(runs.places))
-            if not runs.are_whole:
-                of_row = runs.all_there(c.plus(first, chosen(0, self.vectors * step)), bytes)
-                is_there = c.build.op("arith.andi", [of_row, self.is_edge], "i1")
-            places = runs.at(_further(c, begin, chosen(bytes // 2, self.vectors * bytes)), (0,))
-            self.edge = c.build.load("global", places, WORDS, self.half, is_there, filled, **hints)
+    def load(self, only: Only | None) -> tuple[Value, ...]:
+        """Load the vectors, and what the lane at the edge needs."""
+        c, runs, bytes, step = self.c, self.runs, self.runs.vector * self.runs.size, self.runs.vector
+        begin, count = runs.address(), len(runs.places)
+        first = None if runs.are_whole else runs.less(runs.index(), runs.before)
+        before = only.before if only else ()
+
+        def load(number: int, start: Value, steps: Sequence[int], width: int, conditions: Sequence[Value]) -> Value:
+            there = c.all_of([*conditions, *([only.condition] if only else [])])
+            there = None if there is None else runs.each(there, count * len(steps) // there.count)
+            instead = None if there is None else before[number] if before else self.filled
+            return c.build.load("global", runs.at(start, steps), WORDS, width, there, instead, **self.hints)
+
+        conditions = list[Value]()
+        if first is not None:
+            steps = c.build.linear([i * step for _ in runs.places for i in range(self.vectors)])
+            mine = c.plus(runs.each(c.plus(first, self._chosen(step, 0)), self.vectors), steps)
+            conditions = [runs.all_there(mine, bytes)]
+        far = _further(c, begin, self._chosen(bytes, 0))
+        loaded = [load(0, far, range(0, self.vectors * bytes, bytes), self.width, conditions)]
+        if self.loads > 1:
+            conditions = [self.is_edge]
+            if first is not None:
+                of_row = runs.all_there(c.plus(first, self._chosen(0, self.vectors * step)), bytes)
+                conditions = [of_row, self.is_edge]
+            at_edge = _further(c, begin, self._chosen(bytes // 2, self.vectors * bytes))
+            loaded.append(load(1, at_edge, (0,), self.half, conditions))
+        return (*loaded, *before[self.loads :])
 
     def _missing(self, distance: Distance) -> int:
         """How many words of a run a lane has not."""
@@ -168,24 +216,24 @@ class _Vectors:
         """Whether runs may begin within words, so that they lie in one word more."""
         return self.is_small and distance.rest != 0
 
-    def words(self) -> Value:
+    def words(self, loaded: Sequence[Value]) -> Value:
         """The words of the runs."""
         if self.distance is not None:
-            return self._at(self.distance)
-        (words,) = at_each(self.c, self.runs, lambda distance: [self._at(distance)])
+            return self._at(self.distance, loaded)
+        (words,) = at_each(self.c, self.runs, lambda distance: [self._at(distance, loaded)])
         return words
 
-    def _at(self, distance: Distance) -> Value:
+    def _at(self, distance: Distance, loaded: Sequence[Value]) -> Value:
         """The words of the runs at a distance; if it is exact, the words in which they lie."""
         c, each, missing = self.c, self.width * self.vectors, self._missing(distance)
         is_near = distance.words < self.half
-        moved = self.mine
+        mine, *edge = loaded
+        moved = mine
         if missing:  # the first words of the next lane's first vector, or the last ones of the other's last one
             theirs = range(missing) if is_near else range(each - missing, each)
             at_edge = range(missing) if is_near else range(self.half - missing, self.half)
-            assert self.edge is not None
-            sent = c.build.shuffle(_of_each(c, self.mine, each, theirs), self.neighbour)
-            moved = c.build.select(self.is_edge, _of_each(c, self.edge, self.half, at_edge), sent)
+            sent = c.build.shuffle(_of_each(c, mine, each, theirs), self.neighbour)
+            moved = c.build.select(self.is_edge, _of_each(c, edge[0], self.half, at_edge), sent)
 
         def some(start: int, count: int) -> Value:
             """So many words of each run, from one on of its own vectors; those before are the other's."""
@@ -194,7 +242,7 @@ class _Vectors:
                 for i in range(start, start + count):
                     is_own = 0 <= i < each
                     at = k * each + i if is_own else k * missing + (i - each if is_near else i + missing)
-                    places.append((self.mine if is_own else moved, at))
+                    places.append((mine if is_own else moved, at))
             return c.build.gather(places)
 
         start = distance.words if is_near else -missing

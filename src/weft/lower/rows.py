@@ -17,6 +17,9 @@ carries, another mask), the runs that are not whole are stored element by elemen
 A run that is not aligned, of weights beside a row, is made of the vectors in which it lies (row_shifts.py). How that is
 done depends on the distance in words, and all of the store is written once for each, if it is not too long.
 
+In a loop over runs (row_parts.py), what an iteration loads of weights is on its way since the one before, and for the
+first one since before the last reduction (passes/early_loads.py). Runs that are not whole have a loop of their own.
+
 What comes after a load in memory's time, joining and moving, is written where its result is first used, so that the
 loads of several rows are on their way together.
 """
@@ -26,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from copy import copy
+from itertools import islice
 from typing import Any
 
 from xdsl.ir import Operation, SSAValue
@@ -37,7 +41,7 @@ from .kept_rows import Kept
 from .memory import back, hints_of
 from .row_parts import AT_A_TIME, geometry_of, is_quiet_until, parts_of
 from .row_runs import Runs
-from .row_shifts import WORD_BYTES, Distance, at_each, shifted as load_shifted
+from .row_shifts import WORD_BYTES, Coming, Distance, Only, Shifted, at_each
 
 ON_THE_WAY = {8: 128, 32: 64}
 """Bytes of a row that a thread asks for at a time, by the block's warps.
@@ -71,12 +75,14 @@ class Load:
         address = self.runs.of_index(self.ends.index)
         self.at_ends = c.build.load("global", address, self.elem, 1, self.ends.there, self.other, **self.hints)
         parts.ends[result] = self.at_ends
-        self.loaded: dict[int, Callable[[], Value]] = {}
-        """What gives the elements of parts that are on their way."""
+        self.loaded: dict[int, Coming] = {}
+        """The parts that are on their way."""
         new = next(bytes for warps, bytes in ON_THE_WAY.items() if c.program.warps <= warps)
         self.ahead = max(1, new // (self.runs.run * self.runs.size)) if self.is_aligned else 1
         """Parts that are loaded ahead: what is aligned is new, and far away; what is not is mostly the same for all."""
         self.begun = 0
+        self.first: list[Coming] = []
+        """What is on its way for the first iteration of a loop over runs."""
         self.distance: Distance | None = None
         """In code for one distance between runs and vectors, that distance."""
 
@@ -91,10 +97,10 @@ class Load:
         """Whether nothing of it is on its way."""
         return not self.begun
 
-    def later(self, first: Value, count: int, are_whole: bool) -> Load:
-        """Some parts, as many as said, beginning with one whose number is computed. None is on its way."""
+    def later(self, number: Value, count: int, are_whole: bool) -> Load:
+        """The parts of an iteration of a loop over so many parts at a time. None is on its way."""
         load = copy(self)
-        load.runs = self.runs.later(first, count, are_whole)
+        load.runs = self.runs.later(number, count, are_whole)
         load.parts, load.loaded, load.begun = load.runs.parts(), {}, 0
         return load
 
@@ -109,16 +115,31 @@ class Load:
 
     def end(self, k: int) -> Value:
         """The elements of a part, as far as its runs are whole."""
-        return self.loaded.pop(k)()
+        return self.loaded.pop(k).elements()
 
-    def load(self, runs: Runs) -> Callable[[], Value]:
-        """Load some runs; gives what makes their elements of what has come."""
+    def load(self, runs: Runs, only: Only | None = None) -> Coming:
+        """Load some runs; those that are whole and not aligned only under a condition, if one is given."""
         if runs.is_shifted:
-            return load_shifted(self.c, runs, self.elem, self.other, self.hints, self.distance)
+            return self.shifted(runs).load(only)
         masks = runs.masks(runs.run // runs.vector)
         other = None if masks is None else self.other
         loaded = self.c.build.load("global", runs.vectors(), self.elem, runs.vector, masks, other, **self.hints)
-        return lambda: loaded
+        return Coming((loaded,), lambda values: values[0])
+
+    def shifted(self, runs: Runs) -> Shifted:
+        """How some runs that are not aligned are loaded."""
+        return Shifted(self.c, runs, self.elem, self.other, self.hints, self.distance)
+
+    def begin_loop(self) -> None:
+        """Load what the first iteration of a loop over whole runs stores, for any distance."""
+        begin, end, _ = self.runs.iterations(AT_A_TIME)
+        is_any = self.runs.compare(begin, "<", end)
+        self.first = [self.load(part, Only(is_any)) for part in self.later(begin, AT_A_TIME, are_whole=True).parts]
+
+    def come(self, parts: Sequence[Sequence[Value]]) -> None:
+        """Take what has been loaded of all parts elsewhere."""
+        self.begun = len(parts)
+        self.loaded = {k: Coming(tuple(parts[k]), self.shifted(self.parts[k]).elements) for k in range(len(parts))}
 
     def joined(self, value: Value) -> Value:
         """All elements of the row: in warps that have its ends, with them in the runs that are not whole."""
@@ -148,11 +169,13 @@ def _load(c: Context, op: Operation) -> None:
         parts.loads[result] = load
         if load.is_aligned:
             load.begin_to(load.ahead - 1)
+        elif parts.waits_whole:
+            load.begin_loop()
         return
     loaded = load.load(load.runs)
 
     def joined() -> Value:
-        return c.build.rename(load.joined(loaded()), back(load.runs.layout, load.runs.order))
+        return c.build.rename(load.joined(loaded.elements()), back(load.runs.layout, load.runs.order))
 
     if all(use.operation.parent is op.parent for use in result.uses):
         c.waiting[result] = joined
@@ -209,6 +232,9 @@ def _store(c: Context, op: Operation) -> None:
         return ()
 
     store.is_in_loop = parts.are_alike(leaves)
+    for load in shifted if store.is_in_loop else ():
+        if not load.first:
+            load.begin_loop()
     runs = AT_A_TIME if store.is_in_loop else len(store.runs.places)
     elements = len(shifted) * runs * store.runs.run
     if shifted and elements <= MOST_COPIED:
@@ -238,22 +264,50 @@ class _Store:
         if not self.is_in_loop:
             self.some_runs(self.runs, loads)
             return
-        c, parts, leaves = self.c, self.parts, self.parts.leaves(self.value)
-        margin = max((load.runs.vector for load in loads if load.runs.is_shifted), default=0)
-
-        def some(are_whole: bool) -> Block:
-            """Those of one iteration."""
-            with c.inside(Block()) as block, parts.later(self.runs, leaves, first, are_whole) as later:
-                self.some_runs(later, [x for leaf in leaves if isinstance(x := parts.loads.get(leaf), Load)])
-            return block
-
-        with parts.in_loop(c, self.runs, 0, ()) as (first, _):
-            now = self.runs.later(first, AT_A_TIME)
-            now.if_warp(now.all_of_warp(margin), (), some(True), some(False))
+        c, leaves = self.c, self.parts.leaves(self.value)
+        begin, end, there = self.runs.iterations(AT_A_TIME)
+        self.whole_iterations(begin, end)
+        others = c.plus(begin, self.runs.less(there, end))  # the first one, and those behind the whole ones
+        with self.parts.in_loop(c, c.number(0), others, (), is_rest=True) as (number, _):
+            number = c.plus(end, number)
+            number = c.build.select(self.runs.compare(number, "<", there), number, c.number(0))
+            with self.parts.later(self.runs, leaves, number, are_whole=False) as runs:
+                self.some_runs(runs, self._loads(leaves))
             c.build.add("yield")
 
-    def some_runs(self, runs: Runs, loads: Sequence[Load]) -> None:
-        """Store some runs."""
+    def whole_iterations(self, begin: Value, end: Value) -> None:
+        """Store, in a loop, runs that are whole. What an iteration loads of rows is on its way from the one before,
+        part by part, in the registers that a part has left when it is stored."""
+        c, leaves = self.c, self.parts.leaves(self.value)
+        loads = self._loads(leaves)
+        places = [(load, k) for load in range(len(loads)) for k in range(AT_A_TIME)]
+        first = [load.first[k].values for load in loads for k in range(AT_A_TIME)]
+        with self.parts.in_loop(c, begin, end, [x for values in first for x in values]) as (number, carried):
+            left = iter(carried)
+            coming = {place: tuple(islice(left, len(values))) for place, values in zip(places, first, strict=True)}
+            following = c.plus(number, c.number(1))
+            is_another = self.runs.compare(following, "<", end)
+            after = [load.later(following, AT_A_TIME, are_whole=True) for load in loads]
+
+            def stored(k: int) -> None:
+                """Load what follows a part that has been stored; no access is to move over this."""
+                for i, load in enumerate(after):
+                    coming[i, k] = load.load(load.parts[k], Only(is_another, coming[i, k])).values
+                c.build.add("barrier", attrs={"scope": "warp"})
+
+            with self.parts.later(self.runs, leaves, number, are_whole=True) as runs:
+                now = self._loads(leaves)
+                for i, load in enumerate(now):
+                    load.come([coming[i, k] for k in range(AT_A_TIME)])
+                self.some_runs(runs, now, stored)
+            c.build.add("yield", [x for place in places for x in coming[place]])
+
+    def _loads(self, leaves: Sequence[SSAValue]) -> list[Load]:
+        """The rows among what is stored that are loaded run by run."""
+        return [load for x in leaves if isinstance(load := self.parts.loads.get(x), Load)]
+
+    def some_runs(self, runs: Runs, loads: Sequence[Load], stored: Callable[[int], None] = lambda k: None) -> None:
+        """Store some runs; `stored` is called with the number of each part that is."""
         c = self.c
         is_alone = len(loads) == 1 and loads[0].ahead == 1 and loads[0].runs.size >= WORD_BYTES
         is_skipped = self.is_apart and len(runs.places) > 1 and not runs.are_whole
@@ -262,18 +316,19 @@ class _Store:
                 load.begin_to(k + load.ahead + is_alone)
             any_there, body = self.parts.any_there(c, part, self.geometry, k) if is_skipped else None, Block()
             with c.inside(body) if any_there is not None else nullcontext():
-                stored = self.parts.of_run(c, self.value, k, part, self.is_apart)[self.value]
-                if stored.count == 1:
-                    stored = c.build.rename(stored, [0] * len(part.order))
+                value = self.parts.of_run(c, self.value, k, part, self.is_apart)[self.value]
+                if value.count == 1:
+                    value = c.build.rename(value, [0] * len(part.order))
                 others = [load.parts[k] for load in loads if load.runs.is_shifted and not runs.are_whole]
                 masks = part.masks(runs.run // runs.vector, *(x.whole() for x in others), self.once)
-                c.build.store("global", part.vectors(), stored, runs.vector, masks, **self.hints)
+                c.build.store("global", part.vectors(), value, runs.vector, masks, **self.hints)
                 if not self.is_apart:
                     with c.inside(Block()) as taken:
-                        _store_ends(c, part, stored, self.once, self.hints)
+                        _store_ends(c, part, value, self.once, self.hints)
                     part.if_warp(self.ends.mine, (), taken, Block())
             if any_there is not None:
                 part.if_warp(any_there, (), body, Block())
+            stored(k)
 
     def at_ends(self, shifted: Sequence[Load]) -> None:
         """Store what is in no run that is whole, one element a lane."""

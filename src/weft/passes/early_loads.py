@@ -10,59 +10,75 @@ A reduction waits for other warps, so that neither LLVM nor the assembler moves 
 they are written, a program waits for memory three times, one after the other: for its row, for the label, and for what
 the label leads to. Behind the load of the row they cost nothing.
 
-Moved are loads of single numbers and what their addresses are computed of, over what neither writes memory nor waits
-for anybody but the threads of the program. They are not moved over a store, an atomic operation, an assertion, a loop
-or a branch.
+Rows of weights, which lie otherwise than what they multiply (`align_rows`), are loaded before the last reduction, so
+that the first of their elements are on their way meanwhile.
+
+Moved are loads of single numbers, or of such rows, and what their addresses are computed of, over what neither writes
+memory nor waits for anybody but the threads of the program. They are not moved over a store, an atomic operation, an
+assertion, a loop or a branch.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
 from weft import ir
+from weft.ir.gpu.rows import LoadRowOp
 
 from .effects import droppable, shareable
 
 
 def early_loads(module: ModuleOp) -> None:
-    """Move the loads of the bodies of a module's functions; loops keep theirs."""
-    for function in module.body.block.ops:
-        if function.name == "tt.func" and function.regions[0].blocks:
-            _in_block(function.regions[0].blocks[0])
+    """Move the loads of numbers in the bodies of a module's functions; loops keep theirs."""
+    for block in _bodies(module):
+        first = next((op for op in block.ops if op.name == "tt.reduce"), None)
+        _move(block, first, lambda op: op.name == "tt.load" and not ir.is_tensor(op.results[0].type))
 
 
-def _in_block(block: Block) -> None:
-    first = next((op for op in block.ops if op.name == "tt.reduce"), None)
-    if first is None:
-        return
+def early_rows(module: ModuleOp) -> None:
+    """Move the loads of rows that lie otherwise, of functions whose rows are aligned."""
+    for block in _bodies(module):
+        last = next((op for op in reversed(list(block.ops)) if op.name == "tt.reduce"), None)
+        _move(block, last, lambda op: isinstance(op, LoadRowOp) and "aligned" not in op.properties)
+
+
+def _bodies(module: ModuleOp) -> list[Block]:
+    functions = [op for op in module.body.block.ops if op.name == "tt.func"]
+    return [function.regions[0].blocks[0] for function in functions if function.regions[0].blocks]
+
+
+def _move(block: Block, before: Operation | None, is_moved: Callable[[Operation], bool]) -> None:
+    """Move some loads behind a reduction before it."""
     behind: list[Operation] = []
-    op: Operation | None = first
+    op = before
     while op is not None and _may_be_crossed(op):
         behind.append(op)
         op = op.next_op
     late = set(behind)
     for load in behind:
-        if load.name == "tt.load" and not ir.is_tensor(load.results[0].type):
+        if before is not None and is_moved(load):
             for moved in _with_operands(load, late):
                 late.discard(moved)
                 moved.detach()
-                block.insert_op_before(moved, first)
+                block.insert_op_before(moved, before)
 
 
 def _may_be_crossed(op: Operation) -> bool:
-    return shareable(op) or (op.name in ("tt.load", "tt.reduce") and droppable(op))
+    return shareable(op) or isinstance(op, LoadRowOp) or (op.name in ("tt.load", "tt.reduce") and droppable(op))
 
 
 def _with_operands(load: Operation, late: set[Operation]) -> list[Operation]:
-    """A load and what it is computed of among the operations behind the first reduction, in order; nothing where that
-    needs a tile."""
+    """A load and what it is computed of among the operations behind the reduction, in order; nothing where that needs
+    a tile."""
     chosen: dict[Operation, None] = {}
 
     def choose(op: Operation) -> bool:
         if op not in late or op in chosen:
             return True
-        if any(ir.is_tensor(x.type) for x in (*op.operands, *op.results)):
+        if any(ir.is_tensor(x.type) for x in (*op.operands, *(op.results if op is not load else ()))):
             return False
         for operand in op.operands:
             if isinstance(operand.owner, Operation) and not choose(operand.owner):

@@ -23,7 +23,7 @@ from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_selects import drop_selects
 from .drop_unchanged import drop_unchanged
-from .early_loads import early_loads
+from .early_loads import early_loads, early_rows
 from .explain_asserts import explain_asserts
 from .first_iterations import peel_first_iterations
 from .flatten_loops import flatten_loops
@@ -122,6 +122,7 @@ def gpu_pipeline(
     adds.after_copies(module, machine, remarks)  # what is left to store, now that it is known what is copied
     convert_late(module)
     align_rows(module, remarks)  # last: what is a row's access is no load or store any more
+    early_rows(module)
     cse_dce(module, fuse)  # addresses of the iterations as they were, and what the first iterations repeat
     drop_unchanged(module)
     return module

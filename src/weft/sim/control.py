@@ -402,7 +402,7 @@ def _iterate(
 
 def _step(context: Context, op: LaneOp) -> None:
     launch = context.batch.launch
-    context.batch.report.add_kind(op.span, op.name, context.count)
+    context.batch.report.add_kind(op.span, op.counted_as, context.count)
     launch.steps += 1
     if launch.steps > launch.options.steps:
         raise WeftError(f"given up after {launch.options.steps} iterations of loops ({op.span or op.name})")

@@ -139,7 +139,8 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
     values = zip(arguments, op.operands[3:], body.ops[-1].operands, strict=True)
     kinds = [_carried(e, a, e.wide(v, a.count), apart, following) for a, v, following in values]
     first = _packed(e, kinds, op.operands[3:])
-    head, done, before = f.new_label("body"), f.new_label("done"), f.block
+    head, before = f.new_label("body"), f.block
+    done = f"done.{e.loops[op]}" if op in e.loops else f.new_label("done")
     enters = e.ins(f"icmp slt {type} {lower}, {upper}")
     [number] = e.reserve(1, 1)
     names = [e.reserve(len(g or ()), 1) for g in first]

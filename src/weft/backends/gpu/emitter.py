@@ -104,6 +104,7 @@ class Emitter:
     def __init__(self, program: LaneProgram, dialect: Dialect[Emitter], fp_fusion: bool) -> None:
         self.program, self.dialect = program, dialect
         self.branches = program.body.branches()
+        self.loops = program.body.loops()
         self.module = Module()
         self.module.approximation = dialect.approximation
         self.module.attributes += ATTRIBUTES

@@ -36,6 +36,8 @@ ACCESSES = (
     *("LDG", "STG", "LDS", "STS", "LDSM", "STSM", "LDGSTS", "SHFL", "ATOMS", "ATOMG", "REDG", "BAR", "UTMALDG"),
     "UTMASTG",
 )
+STAYING = (*ACCESSES, "BRA")
+"""What is not done elsewhere than the PTX has it."""
 PRODUCTS = ("HMMA", "IMMA", "DMMA", "HGMMA", "IGMMA", "QGMMA")
 SURE = {**dict.fromkeys(ACCESSES, 0), **dict.fromkeys(PRODUCTS, 1), "MUFU": 2}
 """How sure it is that there is one of an instruction for each of the PTX, the surest first: a product of 8 bits may
@@ -372,10 +374,14 @@ class _Counting:
             self.times[i] *= sum(likely) / len(likely) if likely else 1.0
 
     def share(self, ops: Sequence[Instruction]) -> float | None:
-        """The part of iterations that execute most of these instructions; None where it is not known."""
-        lines = (self.line(op) for op in ops)
-        found = Counter(self.shares[line] if line < len(self.shares) else None for line in lines)
-        return found.most_common(1)[0][0] if found else None
+        """The part of iterations that execute most of these instructions; None where it is not known.
+
+        Of what stays where the PTX has it, if there is any: what is only computed, ptxas may do on each side.
+        """
+        found = [(self.shares[line], op.name) for op in ops if (line := self.line(op)) < len(self.shares)]
+        staying: list[float | None] = [share for share, name in found if share is not None and name in STAYING]
+        votes = Counter(staying or [share for share, _ in found])
+        return votes.most_common(1)[0][0] if votes else None
 
     def always(self, block: int) -> bool:
         """Whether all warps whose part a block is of execute it, each time that they are where it is."""

@@ -30,7 +30,9 @@ from .sass import NONE, Instruction
 
 __all__ = ["Schedule", "scheduled"]
 
-FOLLOWED = 3
+FOLLOWED, SELDOM = 3, 2
+"""Turns of a loop that are followed, at most; and of one that turns less than once, as of several of which a program
+enters one: the last is as long as they are on the average of all programs."""
 READ = 14.0
 """Cycles until a store has read its operands (f)."""
 CYCLES = {"alu": 2.0, "heavy": 2.0, "fma": 1.0, "xu": 8.0, "double": 2.0, "uniform": 2.0, "memory": 1.0}
@@ -145,16 +147,19 @@ class _Scheduler:
         turns = self.found.turns.get(loop.head, 1.0)
         outer, spun, ahead = self.weight, self.spins, max(1, len(self.bulk))
         self.spins = len(loop.blocks) <= SPINNING
-        followed = min(max(FOLLOWED, 2 * ahead + 1), ceil(turns))
+        followed = min(max(FOLLOWED, 2 * ahead + 1), ceil(turns)) if turns >= 1 else SELDOM
         began = []
         for i in range(followed):
             part = turns - i if i == followed - 1 else 1.0
+            part = part if turns >= 1 else turns / followed
             self.weight = outer * part
             began.append(self.now)
             self.level(loop, loop.loops)
         self.weight, self.spins = outer, spun
         ahead = min(ahead, followed)
         more = max(0.0, turns - followed) * (self.now - began[-ahead]) / ahead if began else 0.0
+        if turns < 1:
+            more = turns * (self.now - began[-1]) - (self.now - began[0])
         if not more:
             return
         self.now += more

@@ -36,13 +36,15 @@ def shares(ptx: str, body: Block, places: Mapping[Span | None, Counter[str]]) ->
     for counts in places.values():
         counted.update({name: n for name, n in counts.items() if name.endswith(SIDE)})
     of_block: dict[str, float] = {}
-    numbers = body.branches()
+    numbers, loops = body.branches(), body.loops()
     todo: list[tuple[Block, float | None]] = [(body, 1.0)]
     while todo:
         block, share = todo.pop()
         for op in block.ops:
             if op.name != "if":
                 todo += [(region, 1.0) for region in op.regions]  # told by loops how often they turn
+                if op in loops and share is not None:
+                    of_block[f"done.{loops[op]}"] = share
                 continue
             number = numbers[op]
             sides = {side: counted[f"{side}:{number}{SIDE}"] for side in ("then", "else")}

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -271,6 +272,22 @@ def test_a_row_that_one_block_has_no_room_for_is_a_clusters() -> None:
     assert blocks_of(norm_kernel, np.float16, 8192, num_warps=1) == 1, "the elements are held as they were loaded"
     assert blocks_of(norm_kernel, np.float32, 8192, num_warps=1, counted=True) == 1, "it has an atomic operation"
     assert blocks_of(softmax_kernel, np.float32, 8192, "cuda:80", num_warps=1) == 1
+
+
+@weft.jit
+def entropy_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = tl.load(x + tl.program_id(0) * n + at, mask=at < n, other=-float("inf")).to(tl.float32)
+    most = tl.max(value, 0)
+    tl.store(out + tl.program_id(0), most + tl.log(tl.sum(tl.exp(value - most), 0)))
+
+
+@pytest.mark.parametrize(("n", "blocks"), [(16_001, 2), (16_384, 1)])
+def test_a_row_that_waits_in_shared_memory_has_room_there(n: int, blocks: int) -> None:
+    """Two blocks of 64 threads have it for 64 words of each; rows of which all vectors are aligned are in registers."""
+    x, out = np.zeros((1, n), ml_dtypes.bfloat16), np.zeros(1, np.float32)
+    made = entropy_kernel.warmup(x, out, n, BLOCK=16_384, num_warps=2, grid=(1,), target="cuda:90")
+    assert made.metadata.num_ctas == blocks
 
 
 def test_a_row_of_a_cluster_is_right() -> None:

@@ -70,7 +70,7 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
         return 1
     reduction, held = max(_held(ops).items(), key=lambda item: item[1])
     words, room = held // threads, room_of(machine, threads)
-    if machine.async_copies and _waits(ops):
+    if machine.async_copies and _waits(ops, are_stored=threads >= PARKING):
         blocks = next((n for n in (1, 2, 4) if machine.blocks_with_rows(threads, words // n)), MOST_BLOCKS)
         if blocks > 1:
             why = f"{words} words of each thread wait in shared memory, in which one block has less room"
@@ -133,9 +133,9 @@ def _held(ops: list[Operation]) -> dict[Operation, int]:
     return held
 
 
-def _waits(ops: Sequence[Operation]) -> bool:
-    """Whether rows will wait in shared memory (lower/kept_rows.py), all of each: they begin at any address, are reduced
-    more than once and stored, and nothing dear is computed of them for several."""
+def _waits(ops: Sequence[Operation], are_stored: bool) -> bool:
+    """Whether rows will wait in shared memory (lower/kept_rows.py): they begin at any address, are reduced more than
+    once, and stored if they are to be, and nothing dear is computed of them for several."""
     facts = AxisFacts()
     users: dict[SSAValue, set[Operation]] = {}
     """Of each tile: the reductions and stores that are computed from it."""
@@ -153,7 +153,7 @@ def _waits(ops: Sequence[Operation]) -> bool:
         if op.name == "tt.load" and ir.is_tensor(op.results[0].type):
             names = [user.name for user in users.get(op.results[0], ())]
             if count := names.count("tt.reduce"):
-                if "tt.store" not in names:
+                if are_stored and "tt.store" not in names:
                     return False
                 reduced.append((op, count))
     bits = [ir.bit_width(ir.element_of(op.results[0].type)) for op, _ in reduced]

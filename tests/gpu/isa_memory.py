@@ -337,6 +337,15 @@ def sent(name: str, by_table: bool) -> Iterator[Case]:
     yield Case(replace(k.program(), blocks=2), 1, {"x": words(count), **zeros})
 
 
+@family("prefetch.")
+def asked_for(name: str, by_table: bool) -> Iterator[Case]:
+    """What is asked for is there afterwards as it was before."""
+    k = Kit("x:i32*", "y:i32*")
+    k.instruction(name, [k.arg("x"), k.int(128)], active=k.equal(lane_of(k), 0))
+    k.store("global", k.place("y", k.thread()), k.load("global", k.place("x", k.thread()), "i32"))
+    yield Case(k.program(), 1, {"x": words(32), "y": np.zeros(32, np.int32)})
+
+
 @family("cluster_barrier.")
 def partitions_of_a_cluster(name: str, by_table: bool) -> Iterator[Case]:
     """Two blocks read each other's memory between two barriers of a part of each, which is all of it here."""

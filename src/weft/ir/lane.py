@@ -307,6 +307,8 @@ OPERATIONS: dict[str, str] = {
     "ties the values to the wait, so that no use moves before it",
     "assembly": "(values...), attrs text, constraints, pure, pack: inline assembly of the target on `pack` elements at "
     "a time, small ones packed into words; its constraints are those of LLVM. Not simulated",
+    "prefetch": "(global address, bytes, i1): where it holds, so many bytes are asked for, to come to the L2 cache. Of "
+    "programs that are not finished (lower/nvidia)",
     "copy_async": "(shared address, global address[, mask or size]), attrs bytes: 4, 8 or 16; done when its group is "
     "awaited; zeros where the mask does not hold, or behind the first `size` bytes (i32)",
     "commit_async": "ends a group of asynchronous copies",

@@ -56,7 +56,7 @@ RESERVED = 1 << 10
 """Bytes of shared memory that a block has beside its own."""
 KNOWN = (
     *("constant", "undefined", "program_id", "num_programs", "ballot", "load", "store", "shared", "barrier", "if"),
-    *("yield", "return", *LAZY),
+    *("yield", "return", "prefetch", *LAZY),
 )
 FREE = ("linear", "constant", "rename", "join")
 

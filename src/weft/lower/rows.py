@@ -39,6 +39,7 @@ from weft.ir.lane import Block, Value
 from .context import Context, elem_of, lowering
 from .kept_rows import Kept
 from .memory import back, hints_of
+from .next_rows import ask_for_next
 from .row_parts import AT_A_TIME, geometry_of, is_quiet_until, parts_of
 from .row_runs import Runs
 from .row_shifts import WORD_BYTES, Coming, Distance, Only, Shifted, at_each
@@ -160,7 +161,10 @@ class Load:
 
 @lowering("weft.load_row")
 def _load(c: Context, op: Operation) -> None:
-    result, load, parts = op.results[0], Load(c, op), parts_of(c, op)
+    result, parts = op.results[0], parts_of(c, op)
+    if result in parts.waiting and parts.are_stored:
+        ask_for_next(c, op)
+    load = Load(c, op)
     if result in parts.waiting:
         geometry = geometry_of(op, result)
         parts.loads[result] = Kept(c, load, parts.waiting[result], lambda part, k: parts.ends_in(c, part, geometry, k))

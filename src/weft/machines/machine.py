@@ -86,6 +86,9 @@ class Machine:
     anywhere; 0 where nobody has measured it."""
     copied_at_a_time: int = 0
     """Bytes that it is best to copy at a time in blocks of 8 to 16 KB; 0 where nobody has measured it."""
+    rows_ahead: int = 0
+    """Bytes of long rows that are best on their way to the L2 cache ahead of the programs that load them; 0 where
+    nobody has measured it."""
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
     block_start: float = 0.0

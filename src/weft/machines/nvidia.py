@@ -45,6 +45,7 @@ def _row(
         most_blocks=blocks,
         lines_at_a_time=60 * KIB if capability == 90 else 0,
         copied_at_a_time=64 * KIB if capability == 90 else 0,
+        rows_ahead=8192 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
         # H200: 131,072 blocks of 1 or 2 warps in 157,000 to 162,000 cycles; blocks that do nothing are as slow
         block_start=158.0 if capability == 90 else 0.0,

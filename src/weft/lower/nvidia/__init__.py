@@ -51,6 +51,9 @@ class _Lowering(VendorLowering):
         execute_in_turn(program)  # before barriers: a program must not meet the shared memory of the one before it
 
     def finished(self, program: LaneProgram) -> None:
+        for op in program.body.walk():
+            if op.name == "prefetch":
+                op.name, op.attrs = "instruction", {"isa": "prefetch.bulk.L2"}
         compute_behind_loops(program, hidden, partial(is_short, program))
         arrive_late(program)
         drop_turns(program)

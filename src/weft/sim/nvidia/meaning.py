@@ -22,7 +22,10 @@ from .fenced import check_fenced
 from .maps import tensor_map
 from .sent import send
 
-ORDERING = ("wgmma.", "fence.mbarrier_init", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch", "turn.")
+ORDERING = (
+    *("wgmma.", "fence.mbarrier_init", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch", "prefetch."),
+    "turn.",
+)
 """Instructions that only order others, or tell the hardware something."""
 
 

@@ -63,6 +63,14 @@ def copy_instructions() -> Iterator[Instruction]:
             width=width,
             stores=True,
         )
+    yield Instruction(
+        name="prefetch.bulk.L2",
+        since=90,
+        text="@<active> cp.async.bulk.prefetch.L2.global [<source>], <bytes>;",
+        operands=(source, word("bytes"), Operand("active", "i1", 1, "b")),
+        touches="sync",
+        version="8.0",
+    )
     yield _plain("cp.async.commit_group", 80, "cp.async.commit_group;", "sync")
     yield _plain("cp.async.wait_group", 80, "cp.async.wait_group <pending>;", "sync", pending=word("pending", "n"))
     yield _plain("bar.sync", 70, "bar.sync <id>, <threads>;", "sync", id=word("id"), threads=word("threads"))

@@ -15,6 +15,7 @@ import numpy as np
 
 from weft.backends.nvidia import occupancy
 from weft.backends.nvidia.ptxas import MachineCode
+from weft.base.grids import blocks_along_x
 from weft.runtime import knobs
 from weft.sim.nvidia.ptx_text import PTXError
 
@@ -63,6 +64,9 @@ def launch(
     for owner in owners:
         memory.add(owner)
     given = [_word(v, memory) for v in _passed(kernel, values)]
+    if facts.programs_each > 1:  # as few blocks as may be
+        x, y, z = (*grid, 1, 1)[:3]
+        given, grid = [*given, x], (blocks_along_x((x, y, z), facts.programs_each, 1), y, z)
     run(program, grid, memory, parameters(program, given), max(16, facts.shared), apart)
 
 

@@ -266,7 +266,10 @@ def _partitions(e: Emitter, op: LaneOp) -> None:
 
 def programs(e: Emitter, count: str) -> None:
     """The program for each index along x that is the block's, of `count`: its own, and on from there in steps of as
-    many as there are blocks. The loop ends by what is left, for the next index may have more than 32 bits.
+    many as there are blocks.
+
+    The loop ends by what is left, for the next index may have more than 32 bits. With a `count` of 0, as a launch
+    gives that does not know of this parameter, each block executes its own program.
     """
     f = e.f
     first, step = e.dialect.place(e, "block.x"), e.dialect.place(e, "blocks.x")
@@ -281,7 +284,7 @@ def programs(e: Emitter, count: str) -> None:
         e.do(f"br label %{following}")
         f.start(following)
         left = e.ins(f"sub i32 {count}, {number}")
-        again = e.ins(f"icmp ugt i32 {left}, {step}")
+        again = e.ins(f"icmp sgt i32 {left}, {step}")
         further = e.ins(f"add nuw i32 {number}, {step}")
         e.lines[at:at] = _phis([Phi(number, "i32", first, further)], before, f.block)
         e.do(f"br i1 {again}, label %{head}, label %{done}")

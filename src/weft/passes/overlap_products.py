@@ -79,6 +79,8 @@ from .removal import remove
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 OTHER_WORDS = 32
 """Registers for addresses, counters and rows, beside the tiles of an iteration."""
+MANY_RESULTS = 64
+"""Of a product, in registers of a thread: while two blocks' threads use them, the products of the other block end."""
 FEW_OTHERS = 24
 """The same beside the tiles of an iteration without the operand of its last product, which is made when others are done
 with."""
@@ -164,7 +166,10 @@ def _last_overlaps(
     made_last = words_of(last.a) if is_tensor(last.a.type) else 0
     has_room = words - made_last + FEW_OTHERS <= registers
     going = [op for op in products[1:-1] if _is_carried(loop, op) and _goes_on_there(loop, op)]
-    is_early = words + OTHER_WORDS <= registers if is_one_of_many else has_room and bool(going)
+    if is_one_of_many:
+        is_early = words + OTHER_WORDS <= registers
+    else:
+        is_early = has_room and bool(going) and words_of(first.d) >= MANY_RESULTS
     ready = _ready(loop, products) if is_early else []
     begun = _begin_behind(first, ready)
     if going and has_room and not ready:

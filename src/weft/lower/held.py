@@ -93,7 +93,7 @@ def plan(program: LaneProgram) -> Plan | None:
     machine = program.machine
     blocks = max(1, min(THREADS // threads, machine.blocks_at_a_time(threads, program.shared_bytes)))
     chosen = Plan(granules_of(program.body), blocks)
-    in_branches = max((_words(v, g) for v, g in chosen.lazy.items() if v.op and v.op.regions), default=0)
+    in_branches = max((held_words(v, g) for v, g in chosen.lazy.items() if v.op and v.op.regions), default=0)
     uses = _Uses(program, chosen)
     ahead = max(0, _on_the_way(program, chosen) - FEW_ON_THE_WAY) + max(0, uses.behind() - FEW_BEHIND)
     most = machine.registers // (threads * blocks) - OTHERS - max(IN_HAND, 2 * in_branches) - ahead
@@ -145,7 +145,7 @@ def _on_the_way(program: LaneProgram, plan: Plan) -> int:
     now = most = 0
     for i, op in enumerate(program.body.ops):
         if op.name == "load" and op.attrs["space"] == "global" and op.results[0] not in plan.lazy:
-            words, end = _words(op.results[0]), last.get(op.results[0], i)
+            words, end = held_words(op.results[0]), last.get(op.results[0], i)
             now += words
             ends[end] = ends.get(end, 0) + words
         most = max(most, now)
@@ -153,7 +153,7 @@ def _on_the_way(program: LaneProgram, plan: Plan) -> int:
     return most
 
 
-def _words(value: Value, registers: int = 0) -> int:
+def held_words(value: Value, registers: int = 0) -> int:
     """Registers of 32 bits that a value takes, or so many of its own registers."""
     return -(-(registers or value.count) * ELEMENT_BITS[value.elem] // 32)
 
@@ -190,7 +190,7 @@ class _Uses:
         counts: dict[int, int] = {}
         for value, part in self.definitions.items():
             if part and value.op is not None and value.op.name == "load":
-                counts[part] = counts.get(part, 0) + _words(value, self.plan.lazy[value])
+                counts[part] = counts.get(part, 0) + held_words(value, self.plan.lazy[value])
         return max(counts.values(), default=0)
 
     def live(self, wall: int) -> list[Value]:
@@ -199,14 +199,14 @@ class _Uses:
 
     def words(self, wall: int) -> int:
         """How many words of registers tiles take then."""
-        return sum(_words(v) - self.plan.parked.get(v, 0) for v in self.live(wall) if v.count >= WIDE)
+        return sum(held_words(v) - self.plan.parked.get(v, 0) for v in self.live(wall) if v.count >= WIDE)
 
     def drop(self, wall: int) -> bool:
         """Have something be made again behind a barrier, what was made last if there is a choice; whether it helps."""
         live = self.live(wall)
         for value in reversed(live):
             sources = self._sources(value, set(live))
-            if sources is None or sum(_words(s) for s in sources if s not in live) >= _words(value):
+            if sources is None or sum(held_words(s) for s in sources if s not in live) >= held_words(value):
                 continue
             behind = {w for w in self.wanted[value] if w > wall}
             self.wanted[value] -= behind
@@ -237,7 +237,7 @@ class _Uses:
     def park(self, most: int, room: int) -> None:
         """Park what is more than so many words, as far as there is room."""
         for wall in range(self.walls):
-            for value in sorted(self.live(wall), key=_words, reverse=True):
+            for value in sorted(self.live(wall), key=held_words, reverse=True):
                 excess = self.words(wall) - most
                 if excess <= 0 or value in self.plan.parked:
                     continue
@@ -246,12 +246,12 @@ class _Uses:
 
     def _park(self, value: Value, excess: int, room: int) -> None:
         """Find a place for words of a value: another's that is not wanted any more, or one behind all."""
-        plan, step = self.plan, max(PARKED_AT_A_TIME, _words(value, self.plan.lazy[value]))
+        plan, step = self.plan, max(PARKED_AT_A_TIME, held_words(value, self.plan.lazy[value]))
         together = step * 32 // ELEMENT_BITS[value.elem]
         if value.count % together or together % plan.lazy[value]:
             return
         plan.lazy[value] = together
-        words, left = min(-(-excess // step) * step, _words(value)), (room - plan.words) // step * step
+        words, left = min(-(-excess // step) * step, held_words(value)), (room - plan.words) // step * step
         for other, has in plan.parked.items():
             like = (other.elem, other.count, plan.lazy[other]) == (value.elem, value.count, plan.lazy[value])
             taken = other in plan.instead.values()

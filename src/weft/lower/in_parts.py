@@ -20,7 +20,7 @@ from weft.base.remarks import InParts
 from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Value, is_elementwise
 
 from .granules import WIDE
-from .held import Plan, plan
+from .held import Plan, held_words, plan
 from .parked import Parked, as_words, of_words
 from .past_l1 import leave_l1
 from .unloaded import between, is_dear, load_of, of_other, other_of, tile_of
@@ -132,9 +132,13 @@ class _Writer:
         address, value, *mask = op.operands
         vector, granule = int(op.attrs["vector"]), self.plan.lazy.get(value, 1)
         step = max(1, granule // vector)
-        for k in range(0, address.count, step):
-            part = range(k, min(k + step, address.count))
+        parts = [range(k, min(k + step, address.count)) for k in range(0, address.count, step)]
+        ahead = _Ahead(self, value)
+        if ahead.loads:
+            parts.sort(key=lambda part: ahead.is_parked(part[0] * vector))
+        for k, part in enumerate(parts):
             registers = [r * vector + i for r in part for i in range(vector)]
+            ahead.ask([r * vector + i for later in parts[k:] for r in later for i in range(vector)], k)
             operands = [self.get(address, part), self.get(value, registers)]
             operands += [self.whole(m) if m.count == 1 else self.get(m, part) for m in mask]
             self.build.add("store", operands, (), dict(op.attrs))
@@ -177,7 +181,7 @@ class _Writer:
         """Some registers of a value, written now if they are not there."""
         if value not in self.plan.lazy:
             return self.build.rename(value, list(registers))
-        self._ensure(value, registers)
+        self.ensure(value, registers)
         return self._gathered([self._place(value, r) for r in registers])
 
     def _place(self, value: Value, register: int) -> Place:
@@ -192,7 +196,8 @@ class _Writer:
         """Registers of several values as one."""
         return self.build.gather([(v, r) for v, r, _ in places])
 
-    def _ensure(self, value: Value, registers: Iterable[int]) -> None:
+    def ensure(self, value: Value, registers: Iterable[int]) -> None:
+        """Have some registers of a value be there, with those that are computed together with them."""
         granule = self.plan.lazy[value]
         groups = dict.fromkeys(r // granule for r in registers)
         wanted = [r for g in groups for r in range(g * granule, min(value.count, (g + 1) * granule))]
@@ -267,7 +272,7 @@ class _Writer:
         assert load is not None and other is not None and tile.op is not None
         wanted = set(self.plan.live[self.part]) if self.part < len(self.plan.live) else set()
         for needed in (tile, *between(value, self.plan.lazy, wanted)):
-            self._ensure(needed, registers)
+            self.ensure(needed, registers)
         mask, vector = load.operands[1], int(load.attrs["vector"])
         accesses = dict.fromkeys(r // vector for r in registers)
         masks = [mask] if mask.count == 1 else [self.get(mask, [k]) for k in accesses]
@@ -311,7 +316,7 @@ class _Writer:
             where = [every[r] for r in registers]
         for source in dict.fromkeys(x for x, _ in where):
             if source in self.plan.lazy:
-                self._ensure(source, [i for x, i in where if x is source])
+                self.ensure(source, [i for x, i in where if x is source])
         places = [self._place(source, i) for source, i in where]
         self.scopes[-1].update({(value, r): place for r, place in zip(registers, places, strict=True)})
         if self._is_to_park(value, registers):
@@ -320,14 +325,14 @@ class _Writer:
     def _source(self, x: Value, registers: Sequence[int], value: Value, parts_made: Sequence[int]) -> Value:
         """What something is computed from: in a form that is new to compilers, if it is computed again."""
         part = self.get(x, registers)
-        if not self._is_again(x, registers, value, parts_made[0]):
+        if self.zero is None or not self._is_again(x, registers, value, parts_made[0]):
             return part
         words = self.build.op("arith.xori", [as_words(self.build, part), self.zero], "i32")
         return of_words(self.build, words, x.elem)
 
     def _is_again(self, x: Value, registers: Sequence[int], value: Value, register: int) -> bool:
         """Whether a register of something is computed again, of what was there in a part before."""
-        if x not in self.plan.lazy or self.zero is None or (value, register) not in self.before:
+        if x not in self.plan.lazy or (value, register) not in self.before:
             return False
         return ELEMENT_BITS[x.elem] in (16, 32) and any(self._place(x, r)[2] != self.part for r in registers)
 
@@ -336,7 +341,8 @@ class _Writer:
         if x.elem != "bf16" or value.elem != "f32" or len(registers) % 2 or len(self.scopes) > 1:
             return None
         part = self.get(x, registers)
-        return as_words(self.build, part) if self._is_again(x, registers, value, registers[0]) else None
+        is_again = self.zero is not None and self._is_again(x, registers, value, registers[0])
+        return as_words(self.build, part) if is_again else None
 
     def _widened(self, words: Value) -> Value:
         """Halves of bf16 as f32, by one instruction each that compilers do not take for the one of the part before: it
@@ -414,7 +420,7 @@ class _Writer:
         if not parked or self.parked is None:
             return
         if value in self.plan.instead:
-            self._ensure(self.plan.instead[value], [registers[i] for i in parked])
+            self.ensure(self.plan.instead[value], [registers[i] for i in parked])
         for i in parked:
             self.slots[value, registers[i]] = first + registers[i] // each
         places = [self.slots[value, registers[i]] for i in parked[::each]]
@@ -424,6 +430,50 @@ class _Writer:
         assert self.parked is not None
         places = [self.slots[value, r] for r in registers[:: 32 // ELEMENT_BITS[value.elem]]]
         self._note(value, registers, of_words(self.build, self.parked.load(places), value.elem))
+
+
+class _Ahead:
+    """What is loaded for a store behind the last barrier: each part of it as early as there are registers for it.
+
+    Weights are asked for some words at a time, and each time they come from L2. What is stored of the row leaves its
+    registers to the weights of what is stored two or three parts later, so that they are on their way meanwhile.
+    """
+
+    def __init__(self, writer: _Writer, value: Value) -> None:
+        self.writer, plan = writer, writer.plan
+        self.loads: list[Value] = []
+        self.live: list[Value] = []
+        """Of what the stored tile is made of: what is loaded now, and what has been held across the last barrier."""
+        if writer.part < len(plan.live) or not plan.live:
+            return
+        todo = [value]
+        for source in each_once(todo):
+            if source.count != value.count or source not in plan.lazy or source.op is None:
+                continue
+            if source in plan.live[-1]:
+                self.live.append(source)
+            elif source.op.name == "load":
+                self.loads.append(source)
+            elif not source.op.regions:
+                todo += source.op.operands
+
+    def is_parked(self, register: int) -> bool:
+        """Whether a register of the row waits in shared memory: to store it leaves no register."""
+        return any((value, register) in self.writer.slots for value in self.live)
+
+    def ask(self, registers: Sequence[int], stored: int) -> None:
+        """Load for some registers, the first of which are wanted now, when so many parts have been stored."""
+        if not self.loads:
+            return
+        plan = self.writer.plan
+        each = max(plan.lazy[x] for x in self.loads)
+        words = sum(held_words(x, each) for x in self.loads)
+        held = sum(held_words(x) - plan.parked.get(x, 0) for x in self.live)
+        left = plan.spare[-1] + min(held, stored * sum(held_words(x, each) for x in self.live))
+        groups = list(dict.fromkeys(r // each for r in registers))
+        for g in groups[: max(1, left // words)]:
+            for load in self.loads:
+                self.writer.ensure(load, [g * each])
 
 
 def _argument(address: Value) -> Value | None:

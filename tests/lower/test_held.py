@@ -135,22 +135,41 @@ def test_a_wide_row_is_parked_and_its_places_are_taken_over() -> None:
     assert program.shared_bytes <= 227 << 10
 
 
+@weft.jit
+def weighted(x, w, out, B: tl.constexpr):
+    row, i = tl.program_id(0).to(tl.int64) * B, tl.arange(0, B)
+    value = tl.load(x + row + i)
+    tl.store(out + row + i, value * tl.rsqrt(tl.sum(value * value, 0)) * tl.load(w + i))
+
+
+def weighted_rows() -> LaneProgram:
+    types = {**dict.fromkeys(("x", "w", "out"), "*fp32"), "B": "constexpr"}
+    facts = {(k,): [["tt.divisibility", 16]] for k in range(3)}
+    return lane_program(ASTSource(weighted, types, {"B": 32768}, facts), TARGET, {"num_warps": 16})
+
+
+def test_weights_are_asked_for_while_others_are_used() -> None:
+    """What has registers is stored first, and they are taken by weights: the last come four parts before they are
+    wanted."""
+    ops = weighted_rows().body.ops
+    last = max(k for k, op in enumerate(ops) if op.name == "barrier")
+    order = [
+        "out" if op.name == "store" else "w" if op.attrs["space"] == "global" else "x"
+        for op in ops[last + 1 :]
+        if op.attrs.get("space") == "global" or (op.name == "load" and op.result.elem == "i32")
+    ]
+    assert order.index("x") > order.index("out")
+    assert order[len(order) - 1 - order[::-1].index("w") :].count("out") >= 4
+
+
 def test_a_parked_row_leaves_the_cache_to_weights() -> None:
     """A softmax loads nothing that a cache could keep."""
-
-    @weft.jit
-    def weighted(x, w, out, B: tl.constexpr):
-        row, i = tl.program_id(0).to(tl.int64) * B, tl.arange(0, B)
-        value = tl.load(x + row + i)
-        tl.store(out + row + i, value * tl.rsqrt(tl.sum(value * value, 0)) * tl.load(w + i))
 
     def hints(program: LaneProgram) -> set[tuple[str, str]]:
         ops = [op for op in program.body.walk() if op.name in ("load", "store") and op.attrs["space"] == "global"]
         return {(op.name, op.attrs.get("evict", "")) for op in ops}
 
-    types = {**dict.fromkeys(("x", "w", "out"), "*fp32"), "B": "constexpr"}
-    facts = {(k,): [["tt.divisibility", 16]] for k in range(3)}
-    program = lane_program(ASTSource(weighted, types, {"B": 32768}, facts), TARGET, {"num_warps": 16})
+    program = weighted_rows()
     assert parked_words(program)
     assert hints(program) == {("load", "no_allocate"), ("load", ""), ("store", "")}
     assert hints(program_of("softmax", "f32", 65536, 32, True)) == {("load", ""), ("store", "")}

@@ -43,6 +43,15 @@ PART = 32
 and more it is so many words: rows of 131,072 elements of bf16 take 16 warps 186 us in clusters of four, and 196 in
 clusters of eight (softmax on an H100; layer norm 195 and 223). In smaller ones it is not: 8 warps take 194 us for rows
 of 65,536 in clusters of four, and 184 in clusters of eight."""
+PARKED_PART = 64
+"""Words of each thread to aim at in blocks of 512 threads whose row is reduced more than once: half of them wait in
+shared memory, and half as many blocks wait for each other, each time. Layer norms of 131,072 elements of f32 take 156
+us on an H200 in clusters of four, and 161 in clusters of eight; of bf16 156 in clusters of two, 163 in clusters of
+four; of 262,144 165 in clusters of four, 171 in clusters of eight. (RMS norms, with one reduction, it is the other way
+about: 157 and 145 us.)"""
+FEW_BLOCKS = 4
+"""Of a cluster whose blocks have 1,024 threads, if such a part is enough for them: an RMS norm of 262,144 elements of
+f32 takes 153 us, and 166 by eight blocks."""
 MOST_REGISTERS = 255
 """Of a thread."""
 OTHERS = 32
@@ -70,7 +79,8 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
         return 1
     reduction, held = max(_held(ops).items(), key=lambda item: item[1])
     words, room = held // threads, room_of(machine, threads)
-    if machine.async_copies and _waits(ops, are_stored=threads >= PARKING):
+    again = _reduced_again(ops, are_stored=threads >= PARKING)
+    if machine.async_copies and again and _are_odd(again):
         blocks = next((n for n in (1, 2, 4) if machine.blocks_with_rows(threads, words // n)), MOST_BLOCKS)
         if blocks > 1:
             why = f"{words} words of each thread wait in shared memory, in which one block has less room"
@@ -82,6 +92,9 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
     if threads >= PARKING:
         part = min(part, _loaded(reduction) // threads)
     blocks = min(MOST_BLOCKS, max(2, part // PART))
+    tiles = [op for op in ops if op.name == "tt.load" and ir.is_tensor(op.results[0].type)]
+    if threads >= PARKING and (again or threads >= RUNNING) and not _are_odd(tiles):
+        blocks = min(blocks, max(FEW_BLOCKS if threads >= RUNNING else 2, words // PARKED_PART))
     why = f"{words} words of each thread are held across a reduction, and a thread of one block has room for {room}"
     remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
     return blocks
@@ -133,32 +146,37 @@ def _held(ops: list[Operation]) -> dict[Operation, int]:
     return held
 
 
-def _waits(ops: Sequence[Operation], are_stored: bool) -> bool:
-    """Whether rows will wait in shared memory (lower/kept_rows.py): they begin at any address, are reduced more than
-    once, and stored if they are to be, and nothing dear is computed of them for several."""
-    facts = AxisFacts()
+def _reduced_again(ops: Sequence[Operation], are_stored: bool) -> list[Operation]:
+    """The loads of rows that are all reduced more than once, and stored if they are to be, and nothing dear is computed
+    of them for several; none where it is not so."""
     users: dict[SSAValue, set[Operation]] = {}
     """Of each tile: the reductions and stores that are computed from it."""
-    reduced = list[tuple[Operation, int]]()
+    loads = list[Operation]()
     for op in reversed(ops):
         after = set[Operation]({op} if op.name in ("tt.reduce", "tt.store") else ())
         for result in op.results:
             if op.name in ELEMENTWISE:
                 after |= users.get(result, set())
         if op.name in ELEMENTWISE and ROWS[op.name].cost > MOST_AGAIN and len(after) > 1:
-            return False
+            return []
         for tile in op.operands:
             if ir.is_tensor(tile.type):
                 users.setdefault(tile, set()).update(after)
         if op.name == "tt.load" and ir.is_tensor(op.results[0].type):
             names = [user.name for user in users.get(op.results[0], ())]
-            if count := names.count("tt.reduce"):
-                if are_stored and "tt.store" not in names:
-                    return False
-                reduced.append((op, count))
-    bits = [ir.bit_width(ir.element_of(op.results[0].type)) for op, _ in reduced]
-    are_odd = any(recoalesce.vector_of(op, facts, n) * n < 128 for (op, _), n in zip(reduced, bits, strict=True))
-    return are_odd and all(count > 1 for _, count in reduced)
+            if "tt.reduce" in names:
+                if names.count("tt.reduce") == 1 or (are_stored and "tt.store" not in names):
+                    return []
+                loads.append(op)
+    return loads
+
+
+def _are_odd(loads: Sequence[Operation]) -> bool:
+    """Whether any of some rows begins at any address. Those that are reduced more than once wait in shared memory then,
+    all of each (lower/kept_rows.py)."""
+    facts = AxisFacts()
+    bits = [ir.bit_width(ir.element_of(op.results[0].type)) for op in loads]
+    return any(recoalesce.vector_of(op, facts, n) * n < 128 for op, n in zip(loads, bits, strict=True))
 
 
 def _loaded(reduction: Operation) -> int:

@@ -290,6 +290,13 @@ def test_a_row_that_waits_in_shared_memory_has_room_there(n: int, blocks: int) -
     assert made.metadata.num_ctas == blocks
 
 
+def test_rows_that_are_reduced_again_are_divided_less() -> None:
+    """Of 512 threads each has 64 words, half of them in shared memory, and not 32: fewer blocks wait for each other."""
+    assert blocks_of(norm_kernel, np.float32, 131072, num_warps=16) == 4
+    assert blocks_of(norm_kernel, np.float16, 131072, num_warps=16) == 2
+    assert blocks_of(softmax_kernel, np.float32, 131072, num_warps=16) == 8, "its exponentials are dear"
+
+
 def test_a_row_of_a_cluster_is_right() -> None:
     rng = np.random.default_rng(0)
     x, w = rng.standard_normal((2, 8000)).astype(np.float32), rng.standard_normal(8000).astype(np.float32)

@@ -82,10 +82,11 @@ from .blocks_of_clusters import Bases, Clusters, divided, operand_division, own_
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
 from .layout_problem import Chosen, LayoutProblem
+from .layout_registers import Registers
 from .layout_wishes import LOAD, PRODUCT, REDUCTION, SPREAD, STORE, VIEW, Link, Wanted, Wishes
 from .matrix_layouts import matrix_layouts
 from .natural_layouts import SHAPES, AnyLayout, joined_layout, linear_of, natural_result, source_layout
-from .row_loads import copied_row
+from .row_loads import copied_row, is_copied
 from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried, entered
 from .vendor import passes_of
 
@@ -121,7 +122,7 @@ class Choices(TileGroups):
         """What loops are given, and the arguments that begin as that."""
         self._wants: list[tuple[SSAValue, Wanted]] = []
         self._wishes = Wishes(self.find)
-        self._problem = LayoutProblem(self, {}, Prices(machine, self.facts))
+        self._problem = LayoutProblem(self, {}, Prices(machine, self.facts), None)
         self._chosen = Chosen()
 
     def decide(self, block: Block) -> None:
@@ -139,8 +140,16 @@ class Choices(TileGroups):
         for op in self.accesses:
             self._copied(op)
         ways = self._ways()
-        self._problem = LayoutProblem(self, ways, Prices(self.machine, self.facts))
+        prices = Prices(self.machine, self.facts)
+        registers = Registers(ways, prices, self.lanes * self.warps, self.find, self._is_held)
+        registers.study(block)
+        self._problem = LayoutProblem(self, ways, prices, registers)
         self._chosen = self._problem.solved()
+
+    def _is_held(self, value: SSAValue) -> bool:
+        """Whether a tile is in registers from where it is made: one that is copied ahead is in shared memory."""
+        op = value.owner
+        return self.has_layout(value) and not (self.ahead and isinstance(op, Operation) and is_copied(op))
 
     def _tiles(self, block: Block) -> Iterator[SSAValue]:
         """The tiles that have a layout of their own."""

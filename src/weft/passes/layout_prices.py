@@ -5,6 +5,7 @@
     operand       the same, of the store to shared memory where a product reads it there
     reduction     the same
     work          an instruction for each register of a tile, copies of elements left out
+    registers     what is spilled where they do not suffice (layout_registers.py)
     trips         how often: iterations of the loops around, where they are known, else `SOME_TRIPS` of each
 
 A line that lanes touch takes the cache as long however little of it they want (on NVIDIA's as long as a pass over the

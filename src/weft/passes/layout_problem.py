@@ -1,8 +1,8 @@
 """The layouts of a function as one problem: what each way costs, alone and with what its neighbours have.
 
     choices      groups of tiles, and places: of accesses of memory, reductions and scans, each with its ways
-    alone        accesses; reductions and scans; a product's result and operands, which the instruction gives; work on
-                 elements
+    alone        accesses; reductions and scans; a product's result and operands, which the instruction gives, or which
+                 are stored to shared memory for it; work on elements; registers that are spilled
     in pairs     a place and the groups of what it takes and gives; a tile and what an operation on shapes makes of it;
                  a row, and the tile that it is spread over; a tile, and a loop that begins with it or ends with it
 
@@ -29,6 +29,7 @@ from weft.layouts import BlockedLayout, DotOperandLayout, LinearLayout, SharedLa
 
 from .cheapest import Problem, Solution
 from .layout_prices import Prices
+from .layout_registers import Registers
 from .layout_wishes import Leader, alike
 from .natural_layouts import AnyLayout, linear_of
 from .row_loads import is_copied
@@ -103,10 +104,14 @@ class _Made:
 class LayoutProblem:
     """The problem of one function, whose groups have these ways."""
 
-    def __init__(self, choices: Studied, ways: dict[Leader, list[AnyLayout]], prices: Prices) -> None:
+    def __init__(
+        self, choices: Studied, ways: dict[Leader, list[AnyLayout]], prices: Prices, registers: Registers | None
+    ) -> None:
         self.choices, self.ways, self.prices = choices, ways, prices
         self.problem = Problem()
         self._groups = {leader: self._chooser(each, [0.0] * len(each)) for leader, each in ways.items()}
+        for leader, chooser in self._groups.items() if registers is not None and registers.is_short else ():
+            self._pays(chooser, partial(registers.price, leader))  # type: ignore[union-attr]
         self._places: dict[Operation, _Chooser] = {}
         self._uses: dict[SSAValue, list[_Use]] = {}
         self._made: dict[SSAValue, _Made] = {}

@@ -35,15 +35,22 @@ def test_products_of_descriptors(m: int, n: int, k: int, target: str) -> None:
     np.testing.assert_array_equal(c, a.astype(np.float32) @ b.astype(np.float32))
 
 
-@pytest.mark.parametrize("target", ["cuda:80", "cuda:90"])
+@pytest.mark.parametrize(
+    ("target", "copy", "written"),
+    [
+        ("cuda:80", "ttg.async_copy_global_to_local", "cp.async.cg.shared.global"),
+        ("cuda:90", "ttng.async_tma_copy_global_to_local", "cp.async.bulk.tensor"),
+    ],
+    ids=["by threads", "by the copy engine"],
+)
 @pytest.mark.parametrize("n", [128, 72])
-def test_blocks_are_copied_ahead(n: int, target: str) -> None:
+def test_blocks_are_copied_ahead(n: int, target: str, copy: str, written: str) -> None:
     (_, a), (_, b), (_, c) = described(128, 96, [64, 32]), described(96, n, [32, 64]), described(128, n, [64, 64])
     kernel = product.warmup(a, b, c, 96, BM=64, BN=64, BK=32, grid=(2, 2), target=target)
     loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
-    assert loop.count("ttg.async_copy_global_to_local") == 2 and "tt.load" not in loop
+    assert loop.count(copy) == 2 and "tt.load" not in loop
     ptx = kernel.asm["ptx"]
-    assert "cp.async.cg.shared.global" in ptx and "cp.async.ca" not in ptx
+    assert written in ptx and "cp.async.ca" not in ptx
     assert "st.global.v4" in ptx and "st.global.b16" not in ptx
 
 

@@ -107,3 +107,33 @@ def test_through_pointers(options: Any) -> None:
         found.append(c)
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], a.astype(np.float64) @ b.astype(np.float64), atol=1e-2)
+
+
+@weft.jit
+def turned(a, b, c, M, N, K, TURNED: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """c = a b of whole blocks; one of the operands lies in memory transposed."""
+    i, j, k = tl.arange(0, BLOCK), tl.arange(0, BLOCK), tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
+    for at in range(0, K, BLOCK):
+        if TURNED == "a":
+            left = tl.load(a + i[:, None] + (at + k)[None, :] * M)
+            right = tl.load(b + (at + k)[:, None] * N + j[None, :])
+        else:
+            left = tl.load(a + i[:, None] * K + (at + k)[None, :])
+            right = tl.load(b + (at + k)[:, None] + j[None, :] * K)
+        acc = tl.dot(left, right, acc)
+    tl.store(c + i[:, None] * N + j[None, :], acc)
+
+
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_operands_that_lie_transposed_are_copied_by_threads(which: str) -> None:
+    """Products read the engine's copies as they lie in memory."""
+    k, rng = 192, np.random.default_rng(0)
+    a, b = (aligned(shape, np.float16) for shape in ((64, k), (k, 64)))
+    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
+    c, exact = np.zeros((64, 64), np.float32), a.astype(np.float64) @ b.astype(np.float64)
+    given = [aligned(x.T.shape, np.float16) if name == which else x for name, x in (("a", a), ("b", b))]
+    given["ab".index(which)][...] = (a, b)["ab".index(which)].T
+    made = simulated(turned, (1, 1), *given, c, 64, 64, k, TURNED=which, BLOCK=64, num_warps=4, num_stages=4)
+    assert not by_engine(made)
+    np.testing.assert_allclose(c, exact, atol=1e-2)

@@ -22,7 +22,8 @@ def product(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constex
 def test_a_turn_adds_once_to_the_address_of_each_row() -> None:
     """Not to the address of the row before: such a chain has to be gone through in each iteration."""
     half, single = weft.MockTensor("fp16"), weft.MockTensor("fp32")
-    kernel = product.warmup(half, half, single, 512, 512, 512, 128, 128, 64, grid=(1,), target="cuda:90", num_warps=8)
+    by_threads = {"num_warps": 8, "made_tensors": False}
+    kernel = product.warmup(half, half, single, 512, 512, 512, 128, 128, 64, grid=(1,), target="cuda:90", **by_threads)
     ptx = kernel.asm["ptx"]
     back = next(m for m in re.finditer(r"bra\s+(\$\w+)", ptx) if f"{m[1]}:" in ptx[: m.start()])
     iteration = ptx[ptx.index(f"{back[1]}:") : back.start()]

@@ -72,6 +72,8 @@ def bulk_copies(loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | N
     if isinstance(loads, str):
         return None
     only_adds = all(use.operation is end for op in products for use in op.d.uses)
+    if any(x.transposed for x in loads):
+        return None  # products would read the block as it lies in memory
     if any(x.tensor is not None and not (only_adds and x.copied.swizzle_byte_width == WIDE_ROW) for x in loads):
         return None
     stored = stored_before(loop) | stored_in(loop.body.block)

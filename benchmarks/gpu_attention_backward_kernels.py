@@ -40,7 +40,6 @@ def to_half(wide, narrow, scale, BLOCK: tl.constexpr):
 def _add_to_keys(
     dk, dv, queries, douts, most, sums, k, v, scale, n0, begin, end,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
-    NARROW: tl.constexpr,
 ):  # fmt: skip
     """What blocks of queries add to dk and dv of a block of keys; pointers are those of a head."""
     columns, inner = n0 + tl.arange(0, BN), tl.arange(0, HEAD)
@@ -67,7 +66,6 @@ def _add_to_keys(
 def _add_to_queries(
     dq, keys, values, q, do, top, d, scale, m0, begin, end,
     HEAD: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, MASKED: tl.constexpr, SPECIALIZE: tl.constexpr,
-    NARROW: tl.constexpr,
 ):  # fmt: skip
     """What blocks of keys add to dq of a block of queries; pointers are those of a head."""
     rows, inner = m0 + tl.arange(0, BM), tl.arange(0, HEAD)
@@ -129,9 +127,7 @@ def by_pointers(
             dq, keys, values, q, do, top, d, scale, first, first, first + BLOCK,
             HEAD, BLOCK, STEP, True, SPECIALIZE,
         )  # fmt: skip
-    dq = _add_to_queries(
-        dq, keys, values, q, do, top, d, scale, first, 0, end, HEAD, BLOCK, STEP, False, SPECIALIZE
-    )
+    dq = _add_to_queries(dq, keys, values, q, do, top, d, scale, first, 0, end, HEAD, BLOCK, STEP, False, SPECIALIZE)
     tl.store(dq_out + head * HEAD + at, (dq * (scale * LN2)).to(tl.bfloat16))
 
 

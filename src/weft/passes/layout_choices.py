@@ -78,7 +78,7 @@ from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, Lin
 from weft.machines import Machine
 from weft.targets.table import products
 
-from .blocks_of_clusters import Bases, Clusters, divided, operand_division, own_shape
+from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
 from .layout_problem import Chosen, LayoutProblem
@@ -257,12 +257,11 @@ class Choices(TileGroups):
     # -- operands in shared memory ------------------------------------------------------------------------------------
 
     def forms(self, op: Operation, index: int) -> Sequence[SharedLayout]:
-        """The layouts of shared memory in which a product may read an operand; none if it reads it in registers."""
-        if not self.is_result(self.products[op]):
+        """The layouts of shared memory in which a product may read an operand; none if it reads it in registers, or if
+        the blocks of a cluster divide it: what each of them stores is not priced."""
+        if not self.is_result(self.products[op]) or self.clusters.products.get(op):
             return ()
-        return self.adds.forms(
-            op, index, operand_division(self.clusters.products.get(op, ()), index), self.accesses.get
-        )
+        return self.adds.forms(op, index, (), self.accesses.get)
 
     def is_result(self, layout: AnyLayout) -> bool:
         """Whether a layout is that of the result of a product that reads shared memory."""

@@ -27,6 +27,7 @@ READERS = {
     "intel/widening.py": "instructions of a lane, each of which becomes one of a warp (decision 43)",
     "gpu/inline.py": "inline assembly, which the kernel's author wrote",
     "nvidia/inline.py": "inline assembly, which the kernel's author wrote",
+    "nvidia/kept_operands.py": "PTX as LLVM wrote it: which registers hold operands is known only there",
 }
 
 

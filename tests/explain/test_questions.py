@@ -68,7 +68,7 @@ def test_registers_shared_memory_and_occupancy() -> None:
     first, last = at_product.lives["total"]
     assert first < at_product.span.line <= last
     o = e.occupancy
-    assert o is not None and (o.blocks, o.limit, o.shared_bytes) == (2, "shared memory", 98304)
+    assert o is not None and (o.blocks, o.limit, o.shared_bytes) == (2, "shared memory", 98304 + 3 * 8)  # and barriers
     assert o.next_step == "76,800 bytes of shared memory, or fewer (num_stages=2)"
     first = e.buffers[0].remark
     assert first.bytes == 49152 and first.first is not None and first.last is not None

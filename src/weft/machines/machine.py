@@ -81,6 +81,8 @@ class Machine:
     """Blocks that it runs at a time."""
     registers: int = 64 * KIB
     """Registers of 32 bits that it has."""
+    thread_registers: int = 255
+    """Those that a thread may have."""
     lines_at_a_time: int = 0
     """Bytes of lines of its L1 cache that a multiprocessor is best asked for at a time by tiles whose rows begin
     anywhere; 0 where nobody has measured it."""

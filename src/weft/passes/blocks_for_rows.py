@@ -52,8 +52,6 @@ about: 157 and 145 us.)"""
 FEW_BLOCKS = 4
 """Of a cluster whose blocks have 1,024 threads, if such a part is enough for them: an RMS norm of 262,144 elements of
 f32 takes 153 us, and 166 by eight blocks."""
-MOST_REGISTERS = 255
-"""Of a thread."""
 OTHERS = 32
 """Registers of a thread for addresses, masks and what is computed at the moment."""
 PARKING, RUNNING = 512, 1024
@@ -108,7 +106,7 @@ def room_of(machine: Machine, threads: int) -> int:
     [223, 223, 88, 88]
     """
     if threads < PARKING:
-        return min(MOST_REGISTERS, machine.registers // threads) - OTHERS
+        return min(machine.thread_registers, machine.registers // threads) - OTHERS
     running = max(threads, RUNNING)
     return machine.registers // running - OTHERS + machine.shared_bytes // (4 * running)
 

@@ -26,10 +26,8 @@ from .layout_prices import Prices
 from .layout_wishes import Leader
 from .natural_layouts import AnyLayout, linear_of
 
-MOST_REGISTERS = 255
-"""Registers of a thread, at most."""
 OTHERS = 32
-"""Those that hold addresses, masks and what operations are in the midst of."""
+"""Registers of a thread that hold addresses, masks and what operations are in the midst of."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Registers:
     ) -> None:
         self.ways, self.prices, self.find, self.is_held = ways, prices, find, is_held
         self.machine = machine = prices.machine
-        self.room = min(MOST_REGISTERS, machine.registers // threads) - OTHERS
+        self.room = min(machine.thread_registers, machine.registers // threads) - OTHERS
         self._full: list[_Fullest] = []
 
     def study(self, block: Block) -> None:

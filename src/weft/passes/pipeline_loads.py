@@ -72,8 +72,6 @@ from .store_operands import is_single
 from .vendor import passes_of
 
 ENOUGH_STAGES = 4
-MOST_REGISTERS = 255
-"""Of a thread."""
 HELD_REGISTERS = 216
 """What an iteration may hold of its operands and results, where the next ones come to where the operands were."""
 EFFECTS = ("tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll", "tt.call", "tt.assert", "weft.check")
@@ -150,7 +148,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             engine = _copy_engine(loop, chosen, counts, machine)
             at_a_time = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True)))
             blocks, threads = at_a_time // warps, machine.threads(warps)
-            registers = min(MOST_REGISTERS, machine.registers // (threads * max(1, blocks)))
+            registers = min(machine.thread_registers, machine.registers // (threads * max(1, blocks)))
             early = lands_early(most, stage_bytes, warps, min(at_a_time, by_registers), threads)
             way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers, early)
             tell.overlap(way.rewrite())

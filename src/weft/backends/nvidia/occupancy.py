@@ -85,7 +85,6 @@ ADDRESSES = 8
 """Registers beside what a program without loops loads, with which ptxas has all loads on their way."""
 ON_THE_WAY = range(25, 32 + 1)
 """Words that a thread asks for at a time: more are too many, and fewer have room in the 32 registers of all warps."""
-MOST_REGISTERS = 255
 ONE_WARP = 32
 SERIALIZED = "instructions are serialized"
 """What ptxas says where products wait for each other."""
@@ -139,7 +138,7 @@ def fewer(machine: Machine, threads: int, shared: int, registers: int, words: in
     >>> fewer(hopper, 128, 0, 128, 129)
     0
     """
-    if registers >= words or words + SPARE > MOST_REGISTERS:
+    if registers >= words or words + SPARE > machine.thread_registers:
         return 0
     now = machine.blocks_at_a_time(threads, shared, registers)
     wanted = machine.blocks_at_a_time(threads, shared, words + SPARE)
@@ -157,7 +156,7 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
             return first
         alone = assemble(ptx.replace(asked[0], ""), arch)
         return alone if alone.spilled_bytes <= first.spilled_bytes / 2 else first
-    kept_back = first.registers < NEAR * min(MOST_REGISTERS, machine.registers // threads)
+    kept_back = first.registers < NEAR * min(machine.thread_registers, machine.registers // threads)
     if kept_back and first.stack_bytes > HOPELESS_FRAME:
         return first
     if kept_back and first.spilled_bytes > SPILLED_BYTES:

@@ -17,10 +17,8 @@ from collections.abc import Iterable
 from weft.ir.lane import ELEMENT_BITS, Builder, LaneOp, LaneProgram, Value
 from weft.targets.table import instruction
 
-MOST_REGISTERS = 255
-"""Of a thread."""
 MUCH = 0.75
-"""The part of them that tiles take, from which on others matter."""
+"""The part of the registers of a thread that tiles take, from which on others matter."""
 
 
 def is_short(program: LaneProgram, loop: LaneOp) -> bool:
@@ -31,7 +29,7 @@ def is_short(program: LaneProgram, loop: LaneOp) -> bool:
     blocks = program.machine.blocks_at_a_time(threads, program.shared_bytes)
     registers = program.machine.registers // (threads * max(1, blocks))
     carried, results = sum_words(loop), result_words(loop)
-    return registers < MOST_REGISTERS and results > 0 and carried + results >= MUCH * registers
+    return registers < program.machine.thread_registers and results > 0 and carried + results >= MUCH * registers
 
 
 def sum_words(loop: LaneOp) -> int:

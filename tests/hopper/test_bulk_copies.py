@@ -13,6 +13,7 @@ import weft.language as tl
 from .gradients import Gradients
 from .running import aligned
 from .specialized import SCHEDULES, Product, is_specialized, simulated
+from .turned import Turned
 
 scheduled = pytest.mark.parametrize("options", SCHEDULES, ids=lambda o: f"{o.copies}-{o.order}{o.seed}")
 slow = pytest.mark.slow
@@ -109,31 +110,54 @@ def test_through_pointers(options: Any) -> None:
     np.testing.assert_allclose(found[0], a.astype(np.float64) @ b.astype(np.float64), atol=1e-2)
 
 
-@weft.jit
-def turned(a, b, c, M, N, K, TURNED: tl.constexpr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """c = a b of whole blocks; one of the operands lies in memory transposed."""
-    i, j, k = tl.arange(0, BLOCK), tl.arange(0, BLOCK), tl.arange(0, BLOCK)
-    acc = tl.zeros((BLOCK, BLOCK), tl.float32)
-    for at in range(0, K, BLOCK):
-        if TURNED == "a":
-            left = tl.load(a + i[:, None] + (at + k)[None, :] * M)
-            right = tl.load(b + (at + k)[:, None] * N + j[None, :])
-        else:
-            left = tl.load(a + i[:, None] * K + (at + k)[None, :])
-            right = tl.load(b + (at + k)[:, None] + j[None, :] * K)
-        acc = tl.dot(left, right, acc)
-    tl.store(c + i[:, None] * N + j[None, :], acc)
+TURNED = [
+    pytest.param(Turned("ab"), id="ab"),
+    *(pytest.param(Turned(which), id=which, marks=slow) for which in ("a", "b")),
+    pytest.param(Turned("b", "f32", block=(64, 64, 32)), id="b of 32 bits", marks=slow),
+    pytest.param(Turned("b", "fp8", (80, 112, 272), (64, 64, 128)), id="b of 8 bits", marks=slow),
+    *(
+        pytest.param(case, marks=slow, id=f"{case.which} {case.kind} {'x'.join(map(str, case.block))}")
+        for which in ("a", "b", "ab")
+        for case in (
+            Turned(which, "bf16", (136, 264, 232), (128, 128, 64), 8, 3),
+            Turned(which, "f16", (72, 136, 520), (64, 128, 128), 4, 3),
+            Turned(which, "f16", (168, 328, 136), (128, 256, 64), 8),
+            Turned(which, "f16", (200, 104, 296), (128, 64, 64), 4, 5),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize("which", ["a", "b"])
-def test_operands_that_lie_transposed_are_copied_by_threads(which: str) -> None:
-    """Products read the engine's copies as they lie in memory."""
-    k, rng = 192, np.random.default_rng(0)
-    a, b = (aligned(shape, np.float16) for shape in ((64, k), (k, 64)))
-    a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)
-    c, exact = np.zeros((64, 64), np.float32), a.astype(np.float64) @ b.astype(np.float64)
-    given = [aligned(x.T.shape, np.float16) if name == which else x for name, x in (("a", a), ("b", b))]
-    given["ab".index(which)][...] = (a, b)["ab".index(which)].T
-    made = simulated(turned, (1, 1), *given, c, 64, 64, k, TURNED=which, BLOCK=64, num_warps=4, num_stages=4)
+@pytest.mark.parametrize("case", TURNED)
+def test_operands_that_lie_transposed(case: Turned) -> None:
+    """Products read the transposed view of what the engine has copied as it lies in memory."""
+    found, made = case.run(SCHEDULES[3])
+    assert by_engine(made)
+    assert made.asm["ttgir"].count("ttg.memdesc_trans") == len(case.which)
+    np.testing.assert_array_equal(found, case.exact())
+
+
+@slow
+@scheduled
+@pytest.mark.parametrize("which", ["a", "b", "ab"])
+def test_transposed_operands_are_awaited(which: str, options: Any) -> None:
+    found, made = Turned(which).run(options)
+    assert by_engine(made)
+    np.testing.assert_array_equal(found, Turned(which).exact())
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(Turned("a", sizes=(68, 104, 264)), id="a"),
+        pytest.param(Turned("b", sizes=(72, 104, 260)), id="b", marks=slow),
+        *(pytest.param(Turned(w, "fp8", (80, 112, 272)), id=f"{w} of 8 bits", marks=slow) for w in ("a", "", "ab")),
+        *(pytest.param(Turned(w, "f32"), id=f"{w} of 32 bits", marks=slow) for w in ("a", "", "ab")),
+    ],
+)
+def test_transposed_operands_that_threads_copy(case: Turned) -> None:
+    """Products read operands of 8 and 32 bits along the summed dimension alone, and the engine rows of whole runs of
+    16 bytes."""
+    found, made = case.run(SCHEDULES[3])
     assert not by_engine(made)
-    np.testing.assert_allclose(c, exact, atol=1e-2)
+    np.testing.assert_array_equal(found, case.exact())

@@ -29,6 +29,9 @@ class CopyEngine(Protocol):
     def memory(self, load: tt.LoadOp, count: int = 0) -> MemDescType:
         """The type of a load's buffers, or of one."""
 
+    def tile(self, b: Builder, load: tt.LoadOp, buffer: SSAValue) -> SSAValue:
+        """A load's tile in one of its buffers: the buffer, or the buffer transposed where rows lie as columns."""
+
     def prepare(self, b: Builder, count: int) -> None:
         """Make what says that an iteration's copies have landed, for so many slots, in front of the loop."""
 

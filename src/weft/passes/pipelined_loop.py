@@ -184,6 +184,12 @@ class PipelinedLoop:
         """One of the buffers of a load."""
         return b.create(ttg.MemDescIndexOp, (buffers, slot), (self.memory(c),)).result
 
+    def tile(self, b: Builder, c: CopiedLoad, buffer: SSAValue) -> SSAValue:
+        """The tile of a load in one of its buffers."""
+        if self.engine is not None and c.load in self.engine.loads:
+            return self.engine.tile(b, c.load, buffer)
+        return buffer
+
     def begin(
         self,
         b: Builder,
@@ -264,7 +270,7 @@ class PipelinedLoop:
             waits.append(b.create(ttg.AsyncWaitOp, (), (async_token,), {"num": i32_attr(self.stages - 2)}))
         self.waits, wait = waits[0], waits[-1]
         each = zip(self.copied, self.buffers, self.counts, strict=True)
-        tiles = [self.in_slot(b, c, buffers, slots[n]) for c, buffers, n in each]
+        tiles = [self.tile(b, c, self.in_slot(b, c, buffers, slots[n])) for c, buffers, n in each]
         for c, tile in zip(self.copied, tiles, strict=True):
             read_instead(c.load, tile, self.machine)
         if self.product is None or self.is_fenced():

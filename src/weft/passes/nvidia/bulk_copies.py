@@ -75,8 +75,6 @@ def bulk_copies(loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | N
     loaded = {x.load for x in loads}
     computes = any(isinstance(op, tt.LoadOp) and is_tensor(op.ptr.type) and op not in loaded for op in body.ops)
     only_adds = not computes and all(use.operation is body.last_op for op in products for use in op.d.uses)
-    if any(x.transposed for x in loads):
-        return None  # products would read the block as it lies in memory
     if any(x.tensor is not None and not (only_adds and x.copied.swizzle_byte_width == WIDE_ROW) for x in loads):
         return None
     stored = stored_before(loop) | stored_in(body)
@@ -104,6 +102,9 @@ class BulkCopies:
 
     def memory(self, load: tt.LoadOp, count: int = 0) -> MemDescType:
         return self.bulk[load].memory(count)
+
+    def tile(self, b: Builder, load: tt.LoadOp, buffer: SSAValue) -> SSAValue:
+        return self.bulk[load].tile(b, buffer)
 
     def prepare(self, b: Builder, count: int) -> None:
         self.maps = {load: map_of(x) for load, x in self.bulk.items()}

@@ -13,6 +13,7 @@ import weft.language as tl
 from runtime.pretended_gpu import PretendedGPU, Tensor, pretend
 from weft.ir.lane import Block, LaneOp, LaneProgram
 from weft.lower.nvidia.programs_in_turn import PROGRAMS
+from weft.machines import machine_of
 from weft.remarks import ProgramsInTurn
 from weft.runtime import prepared
 from weft.sim import Options, RaceError, UninitializedError, run
@@ -178,7 +179,9 @@ def test_the_loop_is_in_the_code() -> None:
 def test_time_is_predicted_with_fewer_blocks() -> None:
     x, out = weft.like((1 << 18, 100), "fp32"), weft.like((1 << 18,), "fp32")
     e = total.explain(x, out, 100, BLOCK=128, num_warps=1, target="cuda:90", grid=(1 << 18,))
-    assert e.time.resources["starting blocks"] == pytest.approx(0.6e-3 * (1 << 18) / PROGRAMS, rel=1e-3)
+    machine = machine_of("cuda:90")
+    each = machine.block_start / machine.multiprocessors / 1980  # microseconds
+    assert e.time.resources["starting blocks"] == pytest.approx(each * (1 << 18) / PROGRAMS, rel=1e-3)
     assert any(remark.kind == "programs in turn" for remark in e.remarks)
 
 

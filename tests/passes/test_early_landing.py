@@ -31,4 +31,4 @@ def test_copies_are_awaited_early_where_they_have_arrived(
     threads = machine.threads(warps)
     by_registers = warps_by_registers(machine, size, warps, m * n // threads)
     at_a_time = min(by_registers, machine.blocks_at_a_time(threads, stages * size) * warps)
-    assert lands_early(stages, size, warps, at_a_time, threads) is is_early
+    assert lands_early(machine, stages, size, warps, at_a_time) is is_early

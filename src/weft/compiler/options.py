@@ -25,8 +25,6 @@ _FOREIGN = frozenset(
         *("schedule_hint", "optimize_epilogue", "imported_products", "grf_mode", "made_tensors"),
     )
 )
-MOST_REGISTERS = 255
-"""Of a thread of a GPU."""
 
 _LANGUAGE = tuple(f.name for f in fields(CompileOptions))
 _BACKEND = tuple(f.name for f in fields(CPUOptions))
@@ -73,7 +71,7 @@ def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any
         whole = hasattr(limit, "__index__") and not isinstance(limit, bool)
         if not whole or operator.index(limit) < 1:
             raise LaunchError(f"maxnreg must be a number of registers of a thread, 1 or more, got {limit!r}", "maxnreg")
-        limit = operator.index(limit) if operator.index(limit) < MOST_REGISTERS else None
+        limit = operator.index(limit) if operator.index(limit) < machine.thread_registers else None
     usual = {"num_stages": machine.stages, "default_dot_input_precision": machine.float32_products}
     said = {name: value for name, value in options.items() if value is not None or name not in usual}
     return {**usual, **said, "maxnreg": limit}
@@ -81,13 +79,13 @@ def given_for_gpu(options: Mapping[str, Any], machine: Machine) -> dict[str, Any
 
 def check_warps(warps: Any, machine: Machine) -> None:
     """OptionError for a number of warps that a block of a GPU cannot have."""
-    allowed = tuple(n for n in GPU_WARPS if machine.threads(n) <= BLOCK_THREADS)
+    allowed = tuple(n for n in GPU_WARPS if machine.threads(n) <= machine.block_threads)
     why = f" on {machine.name}, whose warps have {machine.lanes} lanes" if allowed != GPU_WARPS else ""
     _check("num_warps", warps, allowed, f"a power of 2 from 1 to {allowed[-1]}{why}")
 
 
-GPU_WARPS, BLOCK_THREADS = (1, 2, 4, 8, 16, 32), 1024
-"""Warps that a block may have, and threads that no block has more of."""
+GPU_WARPS = (1, 2, 4, 8, 16, 32)
+"""Warps that a block may have, if these are no more threads than it may have."""
 ANY_WARPS = tuple(1 << i for i in range(11))
 """What is taken where warps mean nothing, as programs give it that have one thread for each element."""
 

@@ -14,8 +14,6 @@ from .record import Occupancy
 __all__ = ["occupancy_of"]
 
 LEAST_STAGES = 2
-ROUNDED = 8
-"""Registers that a thread takes are a multiple of this."""
 
 
 def occupancy_of(
@@ -54,7 +52,7 @@ def _blocks_by(machine: Machine, threads: int, shared: int, registers: int | Non
     if shared:
         by["shared memory"] = (machine.shared_bytes + machine.reserved_bytes) // (shared + machine.reserved_bytes)
     if registers:
-        by["registers"] = machine.registers // (-(-registers // ROUNDED) * ROUNDED * threads)
+        by["registers"] = machine.registers // (machine.registers_taken(registers) * threads)
     return by
 
 
@@ -72,7 +70,7 @@ def _next_step(
     limit: str, machine: Machine, threads: int, blocks: int, shared: int, pipelined: Sequence[Pipelined]
 ) -> str:
     if limit == "registers":
-        room = machine.registers // ((blocks + 1) * threads) // ROUNDED * ROUNDED
+        room = machine.registers // ((blocks + 1) * threads) // machine.register_step * machine.register_step
         return f"{room} registers of a thread, or fewer" if room >= 16 else ""
     if limit == "shared memory":
         room = (machine.shared_bytes + machine.reserved_bytes) // (blocks + 1) - machine.reserved_bytes

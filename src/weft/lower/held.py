@@ -52,8 +52,6 @@ MOST = 6
 """Operations by which something may be made again."""
 PARKED_AT_A_TIME = 4
 """Words: 16 bytes."""
-RESERVED = 1 << 10
-"""Bytes of shared memory that a block has beside its own."""
 KNOWN = (
     *("constant", "undefined", "program_id", "num_programs", "ballot", "load", "store", "shared", "barrier", "if"),
     *("yield", "return", "prefetch", *LAZY),
@@ -102,7 +100,8 @@ def plan(program: LaneProgram) -> Plan | None:
     for wall in range(uses.walls):
         while uses.words(wall) > most and uses.drop(wall):
             chosen.again += 1
-    room = (machine.shared_bytes + RESERVED) // blocks - RESERVED - program.shared_bytes
+    reserved = machine.reserved_bytes
+    room = (machine.shared_bytes + reserved) // blocks - reserved - program.shared_bytes
     uses.park(most, room // (4 * threads) // PARKED_AT_A_TIME * PARKED_AT_A_TIME)
     chosen.live = [uses.live(wall) for wall in range(uses.walls)]
     chosen.spare = [most, *(most + SPARE - uses.words(wall) for wall in range(uses.walls))]

@@ -83,6 +83,12 @@ class Machine:
     """Registers of 32 bits that it has."""
     thread_registers: int = 255
     """Those that a thread may have."""
+    register_step: int = 8
+    """A thread takes a multiple of so many."""
+    block_threads: int = 1024
+    """Threads that a block may have."""
+    schedulers: int = 4
+    """Instructions of warps that a multiprocessor issues in a cycle."""
     lines_at_a_time: int = 0
     """Bytes of lines of its L1 cache that a multiprocessor is best asked for at a time by tiles whose rows begin
     anywhere; 0 where nobody has measured it."""
@@ -93,6 +99,10 @@ class Machine:
     nobody has measured it."""
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
+    cached_bytes: float = 64.0
+    """Bytes of the L2 cache for a multiprocessor in each cycle, where all load."""
+    copy_latency: float = 1550.0
+    """Cycles of a copy from the L2 cache to shared memory, while all multiprocessors copy as much as they can."""
     block_start: float = 0.0
     """Cycles between two blocks that a multiprocessor starts, where all start blocks as fast as they can; 0 where
     nobody has measured it."""
@@ -161,8 +171,12 @@ class Machine:
         if taken:
             blocks = min(blocks, (self.shared_bytes + self.reserved_bytes) // taken)
         if registers:
-            blocks = min(blocks, self.registers // (-(-registers // 8) * 8 * threads))
+            blocks = min(blocks, self.registers // (self.registers_taken(registers) * threads))
         return blocks
+
+    def registers_taken(self, registers: int) -> int:
+        """What a thread takes that needs so many registers."""
+        return -(-registers // self.register_step) * self.register_step
 
     def blocks_with_rows(self, threads: int, words: int) -> int:
         """How many blocks of so many threads run at a time, each with so many words of a thread in shared memory: if

@@ -10,10 +10,10 @@ Early saves a barrier in each iteration, but copies have `stages - 2` iterations
 iteration of all blocks of a multiprocessor takes at least as long as the second-level cache needs for their copies, and
 the warps for their instructions:
 
-    blocks * (bytes / 64 + instructions * warps / 4)
+    blocks * (bytes / Machine.cached_bytes + instructions * warps / Machine.schedulers)
 
-of 64 x 64 x 32 in 16 bits, 6 blocks of 4 warps: 6 * (8192 / 64 + 70) = 1188 cycles, and 1183 on an H200. Copies take
-some 1,500 cycles while all multiprocessors load. So early is right where `stages - 2` iterations take longer than that.
+of 64 x 64 x 32 in 16 bits, 6 blocks of 4 warps: 6 * (8192 / 64 + 70) = 1188 cycles, and 1183 on an H200. While all
+multiprocessors load, copies take `Machine.copy_latency`. So early is right where `stages - 2` iterations take longer.
 On an H200, with four stages, products of 64 x 64 x 32 take 426 us instead of 446, and of 128 x 128 x 32 (two blocks)
 236 instead of 227; with three, of 64 x 64 x 32 (eight blocks) 400 instead of 452, and of 128 x 128 x 32 392 instead of
 250. How many blocks there are is known of their shared memory, and guessed of their registers.
@@ -23,14 +23,9 @@ from __future__ import annotations
 
 from weft.machines import Machine
 
-LATENCY = 1550
-"""Cycles of a copy of a multiprocessor, while all load as much as they can."""
-BYTES_A_CYCLE = 64
-"""What the second-level cache gives a multiprocessor."""
-SCHEDULERS = 4
 COPY_BYTES = 16
 INSTRUCTIONS, OF_A_COPY = 50, 5
-"""Of an iteration, and those for a copy of a thread."""
+"""Of an iteration, and those for a copy of a thread: what this compiler writes, on every machine."""
 REGISTERS, REGISTERS_OF_A_COPY = 16, 4
 """Of a thread beside results of products, and those for a copy: two addresses."""
 
@@ -43,12 +38,12 @@ def warps_by_registers(machine: Machine, bytes: int, warps: int, words: int) -> 
     return machine.blocks_at_a_time(threads, 0, registers) * warps
 
 
-def lands_early(stages: int, bytes: int, warps: int, at_a_time: int, threads: int) -> bool:
+def lands_early(machine: Machine, stages: int, bytes: int, warps: int, at_a_time: int) -> bool:
     """Whether copies of so many bytes an iteration are awaited early, in a loop of that many stages; a multiprocessor
-    runs `at_a_time` warps, of blocks of so many warps and threads."""
-    instructions = INSTRUCTIONS + OF_A_COPY * _copies(bytes, threads)
-    cycles = at_a_time / warps * bytes / BYTES_A_CYCLE + at_a_time * instructions / SCHEDULERS
-    return (stages - 2) * cycles > LATENCY
+    runs `at_a_time` warps, of blocks of so many warps."""
+    instructions = INSTRUCTIONS + OF_A_COPY * _copies(bytes, machine.threads(warps))
+    cycles = at_a_time / warps * bytes / machine.cached_bytes + at_a_time * instructions / machine.schedulers
+    return (stages - 2) * cycles > machine.copy_latency
 
 
 def _copies(bytes: int, threads: int) -> int:

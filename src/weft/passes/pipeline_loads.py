@@ -149,7 +149,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             at_a_time = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True)))
             blocks, threads = at_a_time // warps, machine.threads(warps)
             registers = min(machine.thread_registers, machine.registers // (threads * max(1, blocks)))
-            early = lands_early(most, stage_bytes, warps, min(at_a_time, by_registers), threads)
+            early = lands_early(machine, most, stage_bytes, warps, min(at_a_time, by_registers))
             way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers, early)
             tell.overlap(way.rewrite())
             return

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from weft.explain.costs import Costs, Use
 from weft.ir.lane import LaneOp
+from weft.machines import machine_of
 from weft.targets.table import instruction
 
 from .arithmetic import work
@@ -65,14 +66,17 @@ def _mma(isa: str, count: int) -> Use:
     return Use(count, "tensor", count * cycles, 33.0)  # (c): 24 cycles to the accumulator, 33 to anything else
 
 
+_MACHINE = machine_of("cuda:90")
+CLOCK = 1.98
+"""Cycles of a nanosecond of an H100 and H200 without tensor work (d)."""
 HOPPER = Costs(
-    clock=1.98,  # (d) of an H100 and H200 without tensor work
+    clock=CLOCK,
     matrix_clock=1.8,  # (h): 1.72 to 1.83 of kernels that have matrix units busy for 5 to 56 %
     busy_clock=1.59,  # (h): 1.56 to 1.60 where it is 75 % and more
     busy=(0.55, 0.72),  # (h)
     launch=790.0,  # (f); 900 in (g), between launches that follow each other at once
     profiled=1250.0,  # (h)
-    block_start=0.6,  # (g): 262,144 blocks that do nothing take 158 us
+    block_start=_MACHINE.block_start / _MACHINE.multiprocessors / CLOCK,
     dram_read=3180.0,  # (g)
     dram_write=3290.0,  # (g)
     dram_peak=3354.0,  # (h), of an H100 SXM
@@ -82,7 +86,7 @@ HOPPER = Costs(
     left=19e6,  # (h)
     l2_bytes=50e6,
     l2=9800.0,  # (h), where products read it; (a) has 3,942 for plain loads
-    schedulers=4,
+    schedulers=_MACHINE.schedulers,
     line=128,
     spilled=4.0,  # 3.2 to 4.6 in products of benchmarks/tune_ranks.py that spill
     special=2.0,  # (e), (g): 16 lanes a cycle

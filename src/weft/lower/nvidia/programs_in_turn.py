@@ -25,8 +25,6 @@ __all__ = ["execute_in_turn"]
 
 PROGRAMS = 4
 """Programs of a block; with 2 cross entropy of rows of 512 is 8 % slower, with 8 softmax of rows of 256 f32 is 3 %."""
-SCHEDULERS = 4
-"""Instructions of warps that a multiprocessor issues in a cycle."""
 FUNCTIONS, FUNCTION = ("math.", "libdevice.", "arith.div", "arith.rem"), 4
 """Operations that are several instructions, and about how many; an exponential is 3, a logarithm 5."""
 FREE = frozenset(
@@ -92,7 +90,7 @@ class _Work:
     def cycles(self) -> float:
         """The longer of the time for memory and the time for instructions."""
         machine, warps = self.program.machine, self.program.warps
-        return max(self.bytes / machine.streamed_bytes, self.slots * warps / SCHEDULERS)
+        return max(self.bytes / machine.streamed_bytes, self.slots * warps / machine.schedulers)
 
     def _block(self, block: Block, times: int) -> None:
         for op in block.ops:

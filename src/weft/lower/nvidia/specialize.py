@@ -45,9 +45,8 @@ ALL = 1
 """The barrier of all warps; 0 is the kernel's own, partitions have 2 and on."""
 LARGEST = 16
 LOAD = "ttng.async_tma_copy_global_to_local"
-REGISTER_FILE = 64 * 1024
-MOST_REGISTERS = 256
-"""What setmaxnreg takes at most."""
+MOST_REGISTERS, REGISTER_STEP = 256, 8
+"""What setmaxnreg takes at most, and a multiple of what, by PTX's definition of it."""
 PURE = ("constant", "linear", "program_id", "num_programs", "shared", "scratch", "rename", "join")
 
 
@@ -145,10 +144,11 @@ def _crews(c: Context, sites: Sequence[Site]) -> list[Crew]:
     for crew in crews:
         crew.start = at
         at += crew.warps
-    if at * c.program.lanes > 1024:
+    most = c.machine.block_threads
+    if c.machine.threads(at) > most:
         raise CompilationError(
-            f"{c.program.warps} warps and partitions with {at - c.program.warps} more are {at * c.program.lanes} "
-            "threads; a block has at most 1024",
+            f"{c.program.warps} warps and partitions with {at - c.program.warps} more are {c.machine.threads(at)} "
+            f"threads; a block has at most {most}",
             _where(sites),
             hint="fewer warps in worker_num_warps, or a smaller num_warps",
         )
@@ -212,7 +212,7 @@ class _Specialized:
         registers: dict[int, int] = {}
         for crew in self.crews:
             for group in range(crew.start // 4, (crew.start + crew.warps - 1) // 4 + 1):
-                registers[group] = max(registers.get(group, 24), -(-crew.registers // 8) * 8)
+                registers[group] = max(registers.get(group, 24), -(-crew.registers // REGISTER_STEP) * REGISTER_STEP)
         return registers
 
     def _budget(self, cap: int) -> int:
@@ -221,11 +221,12 @@ class _Specialized:
             return 0
         if self.main_warps % 4:
             return 0
-        threads = self.total * self.c.program.lanes
-        each = (cap or min(255, REGISTER_FILE // threads)) // 8 * 8
+        machine = self.c.machine
+        threads = machine.threads(self.total)
+        each = (cap or min(machine.thread_registers, machine.registers // threads)) // REGISTER_STEP * REGISTER_STEP
         self.c.program.registers = each
-        left = each * threads - sum(n * 4 * self.c.program.lanes for n in self._groups().values())
-        budget = min(MOST_REGISTERS, left // (self.main_warps * self.c.program.lanes)) // 8 * 8
+        left = each * threads - sum(n * machine.threads(4) for n in self._groups().values())
+        budget = min(MOST_REGISTERS, left // (self.main_warps * machine.lanes)) // REGISTER_STEP * REGISTER_STEP
         if budget < 24:
             raise CompilationError(
                 f"partitions that ask for {[x.registers for x in self.crews]} registers leave {budget} for the kernel "

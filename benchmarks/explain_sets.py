@@ -1,9 +1,10 @@
 # mypy: ignore-errors
-"""The kernels whose times explain_time.py predicts and measures, in four sets, each with its arguments on a GPU.
+"""The kernels whose times explain_time.py predicts and measures, in five sets, each with its arguments on a GPU.
 
 wider      those of gpu_wider.py
 ncu        those of ncu.py, which are small
 more       others of the project's, at sizes of their own: rows of any length, transposes, products
+ways       one for each way in which the compiler executes programs that the others do not reach
 inductor   those that torch.compile writes for the graphs below, made by PyTorch when the benchmark runs
 
 A kernel of `inductor` is written by PyTorch's compiler, which must find Weft where it looks for Triton; Weft's code for
@@ -18,7 +19,7 @@ from typing import Any
 
 __all__ = ["SETS", "Case", "cases_of"]
 
-SETS = ("wider", "ncu", "more", "inductor")
+SETS = ("wider", "ncu", "more", "ways", "inductor")
 
 
 @dataclass
@@ -34,7 +35,7 @@ class Case:
 
 def cases_of(which: str, wanted: Callable[[str], bool]) -> Iterator[Case]:
     """The kernels of a set whose names are wanted; some of the others are made, too."""
-    made = {"wider": _wider, "ncu": _ncu, "more": _more, "inductor": _inductor}[which]
+    made = {"wider": _wider, "ncu": _ncu, "more": _more, "ways": _ways, "inductor": _inductor}[which]
     return (case for case in made(wanted) if wanted(case.name))
 
 
@@ -113,6 +114,58 @@ def _more(wanted: Callable[[str], bool]) -> Iterator[Case]:
         more = {"BM": bm, "BN": bn, "BK": bk, "GROUP": 8, "num_warps": warps}
         args = (a, b, torch.empty_like(a), size, size, size)
         yield Case(f"more: product {size}", plain.matmul, (size // bm * (size // bn),), args, more)
+
+
+def _ways(wanted: Callable[[str], bool]) -> Iterator[Case]:
+    """Programs in turn, rows by clusters that are prefetched, odd rows kept in shared memory, gradients of attention,
+    the copy engine by pointers, and copies of a loop that are awaited early and late."""
+    import torch
+
+    import weft
+    from gpu_sides import load_side
+
+    of_rows, pointed, gradients, plain = (
+        load_side("time", f"gpu_{name}kernels", jit=weft.jit, tl=weft.language)
+        for name in ("rows_", "pointed_", "attention_backward_", "")
+    )
+    bf16, f16, f32 = torch.bfloat16, torch.float16, torch.float32
+
+    def rand(*shape: int, dtype: Any = bf16) -> Any:
+        return torch.randn(*shape, device="cuda").to(dtype)
+
+    def of(name: str, rows: int, columns: int, warps: int, dtype: Any = bf16) -> Case:
+        x, w, b = rand(rows, columns, dtype=dtype), rand(columns, dtype=dtype), rand(columns, dtype=dtype)
+        out = torch.empty_like(x)
+        if name == "cross_entropy":
+            w, out = torch.randint(0, columns, (rows,), device="cuda"), torch.empty(rows, device="cuda")
+        more = {"BLOCK": 1 << (columns - 1).bit_length(), "num_warps": warps}
+        kernel = getattr(of_rows, f"{name}_tile")
+        return Case(f"ways: {name} {rows}x{columns}", kernel, (rows,), (x, w, b, out, columns, 1e-6), more)
+
+    yield of("cross_entropy", 1 << 17, 1024, 1)
+    yield of("softmax", 1 << 18, 256, 1, f32)
+    yield of("layer_norm", 1024, 1 << 17, 16)
+    yield of("rms_norm", 2670, 50257, 16)
+
+    heads, length, head, bm, bn = 16, 2048, 64, 64, 128
+    q, k, v, dout, dk, dv = (rand(heads * length, head) for _ in range(6))
+    boxes = ((q, bm), (k, bn), (v, bn), (dout, bm), (dk, bn), (dv, bn))
+    described = (weft.TensorDescriptor(x, [heads * length, head], [head, 1], [rows, head]) for x, rows in boxes)
+    most, sums = (rand(heads * length, dtype=f32) for _ in range(2))
+    args = (*described, most, sums, 0.18, length)
+    more = {"HEAD": head, "BM": bm, "BN": bn, "CAUSAL": False, "SPECIALIZE": False, "NARROW": False}
+    more |= {"num_warps": 8, "num_stages": 2}
+    yield Case("ways: gradients of keys", gradients.keys_and_values, (length // bn, heads), args, more)
+
+    n = 4096
+    a, b, c = rand(n, n), rand(n, n), rand(n, n)
+    more = {"BM": 128, "BN": 256, "BK": 64, "GROUP": 8, "ASKED": False, "num_warps": 8, "num_stages": 4}
+    args = (a, b, c, n, n, n, n, 1, n, 1, n, 1)
+    yield Case("ways: product by pointers", pointed.matmul, (n // 128 * (n // 256),), args, more)
+    a, b, c = (x.to(f16) for x in (a, b, c))
+    for side in (64, 128):
+        more = {"BM": side, "BN": side, "BK": 32, "GROUP": 8, "num_warps": 4, "num_stages": 4}
+        yield Case(f"ways: product of {side}x{side}x32", plain.matmul, ((n // side) ** 2,), (a, b, c, n, n, n), more)
 
 
 def _graphs() -> dict[str, Callable[[], tuple[Callable[..., Any], tuple[Any, ...]]]]:

@@ -10,9 +10,11 @@ import weft
 import weft.language as tl
 from weft import gluon, like
 from weft.explain import Explanation, Time
+from weft.explain.costs import costs_of, devices_of
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
 from weft.gluon.nvidia.hopper import TensorDescriptor
+from weft.machines import machine_of
 from weft.sim import count
 from weft.testing import expect
 
@@ -242,6 +244,16 @@ def test_devices_of_a_target() -> None:
         pytest.raises(weft.LaunchError, match=r"no times of a device 'B9' are known for cuda:90\n.*H100, H200"),
     ):
         copy.explain(x, x, STEP=1, BLOCK=1024, grid=(1 << 15,))
+
+
+def test_the_compiler_knows_the_rate_of_copies_that_the_model_has() -> None:
+    machine = machine_of("cuda:90")
+    rates = {device: costs_of(machine, device) for device in devices_of(machine)}
+    copied = {name: 2 / (1 / c.dram_read + 1 / c.dram_write + c.dram_turn) for name, c in rates.items()}  # bytes a ns
+    of_machine = machine.streamed_bytes * machine.clock * machine.multiprocessors
+    assert of_machine == pytest.approx(copied["H200"], rel=0.02)
+    assert copied["H100"] == pytest.approx(3020, rel=0.01)
+
 
 
 def test_words_that_registers_do_not_hold_take_time() -> None:

@@ -180,7 +180,7 @@ def test_time_is_predicted_with_fewer_blocks() -> None:
     x, out = weft.like((1 << 18, 100), "fp32"), weft.like((1 << 18,), "fp32")
     e = total.explain(x, out, 100, BLOCK=128, num_warps=1, target="cuda:90", grid=(1 << 18,))
     machine = machine_of("cuda:90")
-    each = machine.block_start / machine.multiprocessors / 1980  # microseconds
+    each = machine.block_start / machine.multiprocessors / machine.clock / 1000
     assert e.time.resources["starting blocks"] == pytest.approx(each * (1 << 18) / PROGRAMS, rel=1e-3)
     assert any(remark.kind == "programs in turn" for remark in e.remarks)
 

@@ -35,8 +35,6 @@ from .granules import LAZY, WIDE, granules_of
 
 LARGE = 512
 """Threads of a block that is looked at: of smaller ones several fit, whatever they hold."""
-THREADS = 1024
-"""How many are to be on a multiprocessor at a time."""
 OTHERS, IN_HAND = 24, 4
 """Registers for addresses, masks, and what is computed at the moment; and for twice what is loaded together of a tile
 of which branches compute some, but so many at least."""
@@ -89,7 +87,7 @@ def plan(program: LaneProgram) -> Plan | None:
     if threads < LARGE or program.registers or not _is_plain(program):
         return None
     machine = program.machine
-    blocks = max(1, min(THREADS // threads, machine.blocks_at_a_time(threads, program.shared_bytes)))
+    blocks = max(1, min(machine.enough_threads // threads, machine.blocks_at_a_time(threads, program.shared_bytes)))
     chosen = Plan(granules_of(program.body), blocks)
     in_branches = max((held_words(v, g) for v, g in chosen.lazy.items() if v.op and v.op.regions), default=0)
     uses = _Uses(program, chosen)

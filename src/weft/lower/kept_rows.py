@@ -32,7 +32,6 @@ from typing import Protocol
 
 from weft.base.remarks import InParts
 from weft.ir.lane import Block, Value
-from weft.machines.machine import ROWS_THREADS
 
 from .context import Context
 from .parked import as_words, of_words
@@ -56,7 +55,7 @@ def kept_parts(c: Context, rows: Sequence[tuple[int, int]], are_stored: bool) ->
     words = sum(runs * size for runs, size in rows) // WORD_BYTES
     if are_stored and (blocks := machine.blocks_with_rows(threads, words)):
         return blocks, [runs for runs, _ in rows]
-    blocks = max(1, ROWS_THREADS[0] // threads)
+    blocks = max(1, c.machine.enough_threads // threads)
     left = machine.room_for_rows(blocks) // threads
     held, kept = 0, list[int]()
     for runs, size in rows:

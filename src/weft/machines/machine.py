@@ -23,8 +23,6 @@ from functools import reduce
 from operator import xor
 
 KIB = 1024
-ROWS_THREADS = (1024, 768)
-"""How many threads are to run on a multiprocessor at a time, if their rows wait in shared memory."""
 ROWS_OTHERS = 2 * KIB
 """Bytes of shared memory that such a block has for results of reductions."""
 
@@ -89,6 +87,9 @@ class Machine:
     """Threads that a block may have."""
     schedulers: int = 4
     """Instructions of warps that a multiprocessor issues in a cycle."""
+    enough_threads: int = 1024
+    """Threads of a multiprocessor with which loads of 16 bytes are under way as memory needs them: more blocks are not
+    worth a spilled register (H100 and H200)."""
     lines_at_a_time: int = 0
     """Bytes of lines of its L1 cache that a multiprocessor is best asked for at a time by tiles whose rows begin
     anywhere; 0 where nobody has measured it."""
@@ -99,6 +100,8 @@ class Machine:
     nobody has measured it."""
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
+    clock: float = 1.0
+    """Cycles of a nanosecond, where matrix units are not used."""
     cached_bytes: float = 64.0
     """Bytes of the L2 cache for a multiprocessor in each cycle, where all load."""
     copy_latency: float = 1550.0
@@ -119,6 +122,8 @@ class Machine:
     """Whether a copy engine and matrix units access shared memory by a path of their own, which needs fences."""
     cluster_blocks: int = 1
     """Blocks of a cluster, whose shared memory they all reach, at most."""
+    portable_cluster: int = 1
+    """The same, that every GPU which has clusters can run, without being asked whether it can."""
     stages: int = 3
     """Iterations of a loop of products that are under way at a time where nobody says it: the option `num_stages`."""
     float32_products: str = "tf32"
@@ -135,7 +140,8 @@ class Machine:
     empty where all shuffles cost the same."""
     wavefront: float = 2.0
     line: float = 2.0
-    """A line of 128 bytes of global memory that an access touches, in the cache."""
+    """A line of global memory that an access touches, in the cache."""
+    line_bytes: int = 128
     sector_bytes: int = 32
     """The part of a line that is moved where less is wanted."""
     access: float = 1.0
@@ -180,13 +186,14 @@ class Machine:
 
     def blocks_with_rows(self, threads: int, words: int) -> int:
         """How many blocks of so many threads run at a time, each with so many words of a thread in shared memory: if
-        they have room, those of 1,024 threads together, otherwise those of 768, but two; 0 if these have none either.
+        they have room, those of `enough_threads` together, otherwise those of three quarters, but two; 0 if these have
+        none either.
 
         >>> toy = Machine("toy:1")
         >>> [toy.blocks_with_rows(128, words) for words in (4, 8, 12, 16)]
         [8, 8, 6, 0]
         """
-        for together in ROWS_THREADS:
+        for together in (self.enough_threads, self.enough_threads * 3 // 4):
             blocks = max(2, together // threads) if threads < together else 1
             if threads * words * 4 <= self.room_for_rows(blocks):
                 return blocks

@@ -35,8 +35,6 @@ from weft.ops.table import ELEMENTWISE, ROWS
 
 from . import recoalesce
 
-MOST_BLOCKS = 8
-"""Of a cluster: what every GPU that has clusters can run."""
 PART = 32
 """Elements of each thread to aim at: two blocks of 512 threads then run on a multiprocessor at a time, and one block of
 1,024 holds its part in registers. With fewer elements barriers take longer than memory does. In blocks of 512 threads
@@ -54,10 +52,10 @@ FEW_BLOCKS = 4
 f32 takes 153 us, and 166 by eight blocks."""
 OTHERS = 32
 """Registers of a thread for addresses, masks and what is computed at the moment."""
-PARKING, RUNNING = 512, 1024
-"""Threads of a block from which on words may wait in shared memory; and of a multiprocessor, so that of two blocks of
-512 one loads while the other computes. One such block alone does rows of 65,536 at 0.68 to 0.95 of copy speed, and a
-cluster of four at 0.83 to 0.99."""
+PARKING = 512
+"""Threads of a block from which on words may wait in shared memory, where a multiprocessor has enough of them: of two
+blocks of 512 one loads while the other computes. One such block alone does rows of 65,536 at 0.68 to 0.95 of copy
+speed, and a cluster of four at 0.83 to 0.99."""
 MOST_AGAIN = 8
 """What costs more is not computed twice, so that its row does not wait in shared memory."""
 PLAIN = (
@@ -69,7 +67,8 @@ PLAIN = (
 def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: RemarkCollector) -> int:
     """The blocks of a cluster that tile IR is best run by; 1 where one block has room, or nothing is known."""
     functions = [op for op in module.body.block.ops if op.name == "tt.func"]
-    if machine.cluster_blocks < MOST_BLOCKS or len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
+    most = machine.portable_cluster
+    if most < 2 or len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
         return 1
     ops = list(functions[0].regions[0].block.ops)
     threads = machine.threads(warps)
@@ -79,7 +78,7 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
     words, room = held // threads, room_of(machine, threads)
     again = _reduced_again(ops, are_stored=threads >= PARKING)
     if machine.async_copies and again and _are_odd(again):
-        blocks = next((n for n in (1, 2, 4) if machine.blocks_with_rows(threads, words // n)), MOST_BLOCKS)
+        blocks = next((n for n in (1, 2, 4) if machine.blocks_with_rows(threads, words // n)), most)
         if blocks > 1:
             why = f"{words} words of each thread wait in shared memory, in which one block has less room"
             remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
@@ -89,10 +88,10 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
     part = ir.shape_of(reduction.operands[0].type)[0] // threads
     if threads >= PARKING:
         part = min(part, _loaded(reduction) // threads)
-    blocks = min(MOST_BLOCKS, max(2, part // PART))
+    blocks = min(most, max(2, part // PART))
     tiles = [op for op in ops if op.name == "tt.load" and ir.is_tensor(op.results[0].type)]
-    if threads >= PARKING and (again or threads >= RUNNING) and not _are_odd(tiles):
-        blocks = min(blocks, max(FEW_BLOCKS if threads >= RUNNING else 2, words // PARKED_PART))
+    if threads >= PARKING and (again or threads >= machine.enough_threads) and not _are_odd(tiles):
+        blocks = min(blocks, max(FEW_BLOCKS if threads >= machine.enough_threads else 2, words // PARKED_PART))
     why = f"{words} words of each thread are held across a reduction, and a thread of one block has room for {room}"
     remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
     return blocks
@@ -107,7 +106,7 @@ def room_of(machine: Machine, threads: int) -> int:
     """
     if threads < PARKING:
         return min(machine.thread_registers, machine.registers // threads) - OTHERS
-    running = max(threads, RUNNING)
+    running = max(threads, machine.enough_threads)
     return machine.registers // running - OTHERS + machine.shared_bytes // (4 * running)
 
 

@@ -43,7 +43,6 @@ from weft.machines import Machine
 from .buffered_tiles import is_thin
 from .natural_layouts import AnyLayout, linear_of
 
-LINE_BYTES = 128
 FETCHED = 0.5
 """What a sector takes that is fetched from the L2 cache, 64 bytes in a cycle, by what a line takes that is looked up.
 """
@@ -148,7 +147,7 @@ class Prices:
         vector = self._vector(linear, along, most)
         count = max(1, self._different(linear, known.constancy) // vector)
         divisibility, sector = known.divisibility[along], machine.sector_bytes
-        touched = _touched(linear, along, vector * bytes, bytes, runs, known.constancy, divisibility, sector)
+        touched = _touched(linear, along, vector * bytes, bytes, runs, known.constancy, divisibility, machine)
         lines = count * touched.lines
         if op.name == "tt.load":
             fetched = self._fetched(linear, along, bytes, runs[along], count * vector, divisibility, sector)
@@ -248,9 +247,10 @@ def _touched(
     runs: Sequence[int],
     constancy: Sequence[int],
     divisibility: int,
-    sector_bytes: int,
+    machine: Machine,
 ) -> _Touched:
     """What the lanes of a warp touch, of which each takes so many bytes; rows lie apart, and so do runs."""
+    sector_bytes = machine.sector_bytes
     run = max(runs[along], constancy[along])
     places = [(0,) * len(runs)]
     for basis in linear.bases["lane"]:
@@ -264,6 +264,6 @@ def _touched(
         begun.add(tuple(row))
         first = place[along] % run // constancy[along] * bytes
         sectors.update((*row, x) for x in range(first // sector_bytes, (first + taken - 1) // sector_bytes + 1))
-    lines = {(*sector[:-1], sector[-1] * sector_bytes // LINE_BYTES) for sector in sectors}
+    lines = {(*sector[:-1], sector[-1] * sector_bytes // machine.line_bytes) for sector in sectors}
     cut = _cut(divisibility, sector_bytes) * len(begun) if runs[along] > 1 else 0.0
-    return _Touched(len(lines) + cut * sector_bytes / LINE_BYTES, len(sectors) + cut, len(places) * taken)
+    return _Touched(len(lines) + cut * sector_bytes / machine.line_bytes, len(sectors) + cut, len(places) * taken)

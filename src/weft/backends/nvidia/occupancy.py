@@ -76,7 +76,6 @@ SPILLED_BY_TWO = 256
 bytes as alone without any, and with 970 half as fast."""
 HOPELESS_FRAME = 4096
 """Four times what all registers hold: so many bytes of a stack are not made half by them."""
-ENOUGH_THREADS = 1024
 FEW_MORE = 1.25
 """Of registers of a warp alone in its block, where loads may come first."""
 SPARE = 12
@@ -121,9 +120,9 @@ def one_more(
     wanted = now + 1
     if not now or wanted > machine.blocks_at_a_time(threads, shared):
         return 0
-    if now * threads >= ENOUGH_THREADS and not waits:
+    if now * threads >= machine.enough_threads and not waits:
         return 0
-    fits = machine.registers // (threads * wanted) // 8 * 8
+    fits = machine.registers // (threads * wanted) // machine.register_step * machine.register_step
     share = NEARLY if multiplies and now > 1 else ALONE if straight and now == 1 else NEAR
     return wanted if fits >= share * registers else 0
 
@@ -142,7 +141,7 @@ def fewer(machine: Machine, threads: int, shared: int, registers: int, words: in
         return 0
     now = machine.blocks_at_a_time(threads, shared, registers)
     wanted = machine.blocks_at_a_time(threads, shared, words + SPARE)
-    return wanted if wanted * threads >= ENOUGH_THREADS or wanted >= NEAR * now else 0
+    return wanted if wanted * threads >= machine.enough_threads or wanted >= NEAR * now else 0
 
 
 def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int | None = None) -> MachineCode:
@@ -178,7 +177,7 @@ def assemble_for(ptx: str, arch: str, *, threads: int, shared: int, maxnreg: int
         return first
     second = _for_blocks(ptx, arch, blocks)
     allowed = SPILLED_ONCE if straight and blocks == 2 else SPILLED_BYTES
-    if (blocks - 1) * threads >= ENOUGH_THREADS:
+    if (blocks - 1) * threads >= machine.enough_threads:
         allowed = 0
     if second is None or second.spilled_bytes > first.spilled_bytes + allowed:
         return first

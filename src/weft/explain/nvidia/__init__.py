@@ -67,16 +67,14 @@ def _mma(isa: str, count: int) -> Use:
 
 
 _MACHINE = machine_of("cuda:90")
-CLOCK = 1.98
-"""Cycles of a nanosecond of an H100 and H200 without tensor work (d)."""
 HOPPER = Costs(
-    clock=CLOCK,
+    clock=_MACHINE.clock,
     matrix_clock=1.8,  # (h): 1.72 to 1.83 of kernels that have matrix units busy for 5 to 56 %
     busy_clock=1.59,  # (h): 1.56 to 1.60 where it is 75 % and more
     busy=(0.55, 0.72),  # (h)
     launch=790.0,  # (f); 900 in (g), between launches that follow each other at once
     profiled=1250.0,  # (h)
-    block_start=_MACHINE.block_start / _MACHINE.multiprocessors / CLOCK,
+    block_start=_MACHINE.block_start / _MACHINE.multiprocessors / _MACHINE.clock,
     dram_read=3180.0,  # (g)
     dram_write=3290.0,  # (g)
     dram_peak=3354.0,  # (h), of an H100 SXM

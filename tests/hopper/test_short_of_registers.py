@@ -59,21 +59,23 @@ def test_a_loop_of_fewer_tiles_leaves_addresses_alone() -> None:
 def test_products_that_need_only_what_is_loaded_begin_together() -> None:
     body = body_of(made("queries"))
     first, second, third = (i for i in range(len(body)) if body.startswith("ttng.warp_group_dot ", i))
-    wait = body.index("ttng.warp_group_dot_wait")
-    assert first < second < wait < body.index("math.exp2") < third
-    assert "pendings = 1" in body[wait : body.index("\n", wait)]
+    before, wait, _ = (i for i in range(len(body)) if body.startswith("ttng.warp_group_dot_wait", i))
+    assert first < second < before < body.index("ttng.barrier_expect") < wait < body.index("math.exp2") < third
+    for at, pending in ((before, 2), (wait, 1)):  # dq of the iteration before is awaited, then the scores
+        assert f"pendings = {pending}" in body[at : body.index("\n", at)]
 
 
 def test_they_begin_one_by_one_where_results_would_not_fit() -> None:
     """But dv goes on until the iteration ends."""
     product = "warp_group_dot"
-    assert steps(made("keys")) == [product, "wait 0", "math.exp2", product, product, product, "wait 1"]
+    assert steps(made("keys")) == [product, "wait 1", "wait 0", "math.exp2", *[product] * 3, "wait 1"]
 
 
 def test_two_blocks_with_room_begin_products_together() -> None:
-    """The last of them, dk, is under way when the first ends; dv is awaited with dp."""
+    """Dk of the iteration before is awaited while both are under way; dv is awaited with dp."""
     product = "warp_group_dot"
-    assert steps(checked(OF_TWO)) == [product, product, "wait 1", "math.exp2", product, "wait 0", product]
+    of_two = [product, product, "wait 2", "wait 1", "math.exp2", product, "wait 0", product]
+    assert steps(checked(OF_TWO)) == of_two
 
 
 @pytest.mark.slow

@@ -8,7 +8,8 @@ becomes
     scf.yield %d
 
 where nothing but the next iteration's product uses the result; and of several products of which one needs another's
-result, the last one goes on until the first one of the next iteration is over (attention: the scores times the values):
+result, the last one goes on until the first one of the next iteration has begun, or is over (attention: the scores
+times the values):
 
     %s = ttng.warp_group_dot %q, %k, %zero
     %1 = arith.mulf %acc, %shrink
@@ -20,6 +21,15 @@ becomes
     %1 = arith.mulf %2, %shrink
     %d = ttng.warp_group_dot %p, %v, %1 {isAsync = true}
     scf.yield %d
+
+If nothing but that product uses the sum, as in gradients of attention, it is awaited by itself, while the first product
+of the iteration is under way. Copies for later iterations begin behind that wait, as they overwrite what the product
+has read. They take the warps a barrier and some forty instructions. If the iteration computes with the sum, ptxas would
+let no two products be under way together then.
+
+    %2 = ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
+    begin copies
+    %s = ttng.warp_group_dot_wait %0 {pendings = 0 : i32}
 
 Products between those two that need only what is loaded begin right behind the first (gradients of attention: the
 output's gradient times the values), so that matrix units have work while the first one's result is used. Each result is
@@ -158,7 +168,7 @@ def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
 def _last_overlaps(
     loop: scf.ForOp, products: Sequence[SharedProductOp], registers: int, is_one_of_many: bool
 ) -> Operation:
-    """The last product goes on until the first one of the next iteration is over."""
+    """The last product goes on until the first one of the next iteration has begun. Gives the wait for it."""
     first, last = products[0], products[-1]
     (use,) = last.d.uses
     total = loop.body.block.args[use.index + 1]
@@ -176,12 +186,20 @@ def _last_overlaps(
         _end_with_iteration(loop, going)
     first.begin()
     last.begin()
-    values: list[SSAValue] = [first.d, total]
-    wait = _wait(first, Builder.after(begun), values, len(ready))
-    for old, new in zip(values, wait.results, strict=True):
-        old.replace_uses_with_if(new, lambda use: use.operation is not wait)
+    alone = _is_carried(loop, last)
+    values: list[SSAValue] = [total] if alone else [first.d, total]
+    wait = _wait(first, Builder.after(begun), values, len(ready) + alone)
+    _use_awaited(values, wait)
+    if alone:
+        _use_awaited([first.d], _wait(first, Builder.after(wait), [first.d], len(ready)))
     _await_after(loop, first, [use.index])
     return wait
+
+
+def _use_awaited(values: Sequence[SSAValue], wait: Operation) -> None:
+    """Let what uses results use them as a wait gives them."""
+    for old, new in zip(values, wait.results, strict=True):
+        old.replace_uses_with_if(new, lambda use: use.operation is not wait)
 
 
 def _goes_on_there(loop: scf.ForOp, product: SharedProductOp) -> bool:

@@ -13,6 +13,7 @@ from ..behind_loops import compute_behind_loops
 from ..context import Context
 from ..vendor import VendorLowering
 from . import bulk, mbarriers, sent, specialize, tensormaps, turns, warpgroup
+from .begun_by_warp import begin_by_warp
 from .divisors import bound_divisors
 from .exchange import Exchanges, arrive_early, arrive_late
 from .fences import insert_fences
@@ -58,6 +59,7 @@ class _Lowering(VendorLowering):
         arrive_late(program)
         drop_turns(program)
         bound_divisors(program)
+        begin_by_warp(program)
 
 
 LOWERING = _Lowering()

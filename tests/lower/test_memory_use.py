@@ -1,6 +1,6 @@
 """Barriers and shared memory of the layout IR that Triton wrote: never more than Triton takes for it.
 
-A few bytes more may take the place of a barrier.
+Bytes may take the place of barriers: a few anywhere, and any number if as many blocks run at a time with them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ DATA = Path(__file__).resolve().parent.parent / "data"
 TRITON = json.loads((DATA / "triton_memory.json").read_text(encoding="utf-8"))
 MORE_BYTES = {
     "gluon_collectives": "a gather goes through memory; Triton does it by shuffles",
-    "gluon_matmul_fma": "a conversion goes through memory at once, with 3 barriers; Triton does it in parts, with 7",
 }
 """Where more memory is used than Triton uses; the reason."""
 
@@ -42,7 +41,9 @@ def test_never_more_than_triton(name: str) -> None:
     found = [op for op in program.body.walk() if op.name == "barrier" and op.attrs.get("of") != "global"]
     barriers = sum(op.attrs["scope"] == "block" for op in found)  # Triton has none for global memory
     assert barriers <= theirs["barriers"]
-    if name not in MORE_BYTES:
+    sizes = program.shared_bytes, theirs["bytes"]
+    fit, fit_theirs = (program.machine.blocks_at_a_time(program.warps * program.lanes, size) for size in sizes)
+    if name not in MORE_BYTES and not (barriers < theirs["barriers"] and fit >= fit_theirs):
         assert program.shared_bytes <= theirs["bytes"] + ROOM
 
 

@@ -79,7 +79,7 @@ def test_each_has_a_remark(target: str) -> None:
     ):
         made = compiled(kernel, target, types, constants)
         barriers = made.remarks.of(Barrier)
-        assert made.asm["lane"].count("barrier {") == sum(b.times for b in barriers) > 1
+        assert made.asm["lane"].count("barrier {") == sum(b.times for b in barriers) > 0
 
 
 @weft.jit

@@ -50,6 +50,7 @@ from .order_globals import order_globals
 from .placement import place
 from .share import share
 from .sink_loads import sink_loads
+from .stores_first import store_first
 from .telling import tell_buffers
 from .vendor import VendorLowering, lowering_of
 
@@ -141,6 +142,7 @@ def finish(program: LaneProgram) -> None:
     share(program)
     sink_loads(program)
     mask_loads(program)
+    store_first(program)
     place(program)
     lowering_of(program.machine).before_barriers(program)
     insert_barriers(program)

@@ -35,14 +35,7 @@ def place(program: LaneProgram) -> None:
         return
     numbered = Numbered(program)
     buffers, lives = program.shared, _alone(program, lifetimes(program, numbered))
-    used = [(i, life) for i, life in enumerate(lives) if life is not None]
-    choices = []
-    for order in ORDERS:
-        offsets: Offsets = {}
-        for i, _ in sorted(used, key=lambda x: order(buffers[x[0]], x[1])):
-            offsets[i] = _lowest(buffers, lives, offsets, i)
-        choices.append(offsets)
-    best = min(choices, key=lambda offsets: _total(buffers, offsets), default={})
+    best = _lowest_of_orders(buffers, lives)
     best = _spread(buffers, lives, best, _room(program, _total(buffers, best)))
     for i, buffer in enumerate(buffers):
         buffer.offset = best.get(i, 0)
@@ -54,6 +47,24 @@ def place(program: LaneProgram) -> None:
             buffer.lines = lines
     if program.shared_bytes > limit:
         raise _too_much(program, lives, limit)
+
+
+def needed_bytes(program: LaneProgram) -> int:
+    """How much shared memory a program needs at least, in the order that its operations have now."""
+    lives = _alone(program, lifetimes(program))
+    return _total(program.shared, _lowest_of_orders(program.shared, lives))
+
+
+def _lowest_of_orders(buffers: Sequence[Allocation], lives: Lives) -> Offsets:
+    """Where each buffer lies if they are placed in the order that needs the fewest bytes."""
+    used = [(i, life) for i, life in enumerate(lives) if life is not None]
+    choices = []
+    for order in ORDERS:
+        offsets: Offsets = {}
+        for i, _ in sorted(used, key=lambda x: order(buffers[x[0]], x[1])):
+            offsets[i] = _lowest(buffers, lives, offsets, i)
+        choices.append(offsets)
+    return min(choices, key=lambda offsets: _total(buffers, offsets), default={})
 
 
 def _alone(program: LaneProgram, lives: Lives) -> Lives:

@@ -160,15 +160,15 @@ def of_copy(kernel: Any, block: int, warps: int, kind: str = "fp32", target: str
 @pytest.mark.parametrize(
     ("block", "warps", "kind", "blocks"),
     [
-        (4096, 4, "fp32", 4),
-        (2048, 4, "fp32", 8),
-        (8192, 4, "fp16", 4),
-        (2048, 2, "fp32", 8),
+        (4096, 4, "fp32", 8),
+        (2048, 4, "fp32", 0),
+        (8192, 4, "fp16", 8),
+        (2048, 2, "fp32", 16),
         (2048, 1, "fp32", 0),
         (4096, 8, "fp32", 0),
         (1024, 4, "fp32", 0),
-        (8192, 4, "fp32", 3),
-        (8192, 8, "fp32", 0),
+        (8192, 4, "fp32", 4),
+        (8192, 8, "fp32", 4),
         (16384, 4, "fp32", 0),
         (4096, 4, "fp64", 0),
     ],
@@ -188,8 +188,8 @@ def copied_in_runs(x, out, n, BLOCK: gl.constexpr, layout: gl.constexpr):
 
 @pytest.mark.parametrize(
     ("block", "run", "kind", "blocks"),
-    [(4096, 1, "fp32", 3), (4096, 2, "fp32", 3), (4096, 8, "fp32", 4), (8192, 8, "fp32", 3), (2048, 1, "fp32", 0)]
-    + [(8192, 1, "fp16", 0), (8192, 2, "fp16", 3)],
+    [(4096, 1, "fp32", 3), (4096, 2, "fp32", 3), (4096, 8, "fp32", 3), (8192, 8, "fp32", 2), (2048, 1, "fp32", 5)]
+    + [(8192, 1, "fp32", 3), (8192, 1, "fp16", 0), (8192, 2, "fp16", 3), (1024, 1, "fp32", 0)],
 )
 def test_copies_in_the_layout_of_a_gluon_kernel(block: int, run: int, kind: str, blocks: int) -> None:
     """By accesses of 4 bytes and more of a lane; those of 2 bytes wait for their instructions."""

@@ -13,12 +13,21 @@ programs that load tiles, compute little, and store; that have no loops, in whic
 whose rows do not begin at sectors. Where all that is known is what is known of a multiple of 16, rows begin at sectors
 as a rule, and nothing is said either.
 
-`few_copies` says the same of programs that do nothing but copy 8 to 32 KB each, in two or four warps. Memory is fastest
-when little of it is asked for at any time: on an H200, with 64 KB at a time (`Machine.copied_at_a_time`), copies in
-blocks of 16 KB run at 4.21 instead of 4.18 TB/s. Warps that also waited for each other made it 4.25, by barriers that
-time alone asks for; blocks of 4 KB are as fast without any help. Of three blocks, those of 32 KB run at 4.14 instead of
-4.06 TB/s, in runs of 32 bytes of a thread at 3.50 instead of 3.26, and those of 16 KB by 4 bytes of a thread at 4.22
-instead of 4.09.
+`few_copies` says the same of programs that do nothing but copy 8 to 32 KB each, in two to eight warps. Memory is best
+asked for little at any time (`Machine.copied_at_a_time`). How little depends on how the warps divide a
+block. If they take turns, as layouts of Gluon kernels may say, an H200 is fastest with five blocks of 8 KB, three of
+16 KB or two of 32 KB:
+
+    copies of 2 GiB, TB/s                            all blocks that fit   so few   Triton
+    16 KB, single elements of 4 bytes                       4.08            4.24     4.22
+    16 KB, runs of 16 bytes                                 4.00            4.15     4.02
+    16 KB, runs of 32 bytes                                 3.24            4.15     3.23
+    32 KB, runs of 32 bytes                                 3.23            4.15     3.39
+    8 KB, runs of 32 bytes                                  3.33            4.18     3.33
+
+If each warp copies a piece of its own, which is what tiles of the Triton language do, three times as much at a time is
+best, and brings little: 4.19 instead of 4.17. Where a lane accesses 32 KB by 4 bytes at a time, three blocks are best:
+two do not issue instructions fast enough.
 """
 
 from __future__ import annotations
@@ -29,9 +38,10 @@ from math import prod
 from xdsl.ir import Operation, SSAValue
 
 from weft.analysis import AxisFacts
+from weft.base import each_once
 from weft.base.remarks import FewBlocks, RemarkCollector
 from weft.ir import bit_width, element_of, is_tensor, pointee_of, shape_of, span_of
-from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram
+from weft.ir.lane import ELEMENT_BITS, LaneOp, LaneProgram, Value
 from weft.machines import Machine
 from weft.ops.table import ELEMENTWISE, ROWS
 
@@ -53,12 +63,12 @@ MOVED = {
     *("weft.load_row", "weft.store_row"),
 }
 """What a program may have besides operations on single elements."""
-COPIED, BY_A_WARP, WARPS = range(8 << 10, (16 << 10) + 1), range(2 << 10, (4 << 10) + 1), 4
-"""Bytes that a block copies, and each of its warps; and warps that it has at most."""
-LARGE, FEW_OF_LARGE = (16 << 10, 32 << 10), 3
-"""Bytes of blocks of four warps of which three run at a time: the smaller ones where accesses are narrow."""
-WIDE_BITS, NARROW_BITS = 128, 32
-"""An access of a lane at most, and at least."""
+COPIED, BY_A_WARP, WARPS = range(8 << 10, (32 << 10) + 1), range(2 << 10, (8 << 10) + 1), (2, 4, 8)
+"""Bytes that a block copies, and each of its warps; and warps that it may have."""
+NARROW_BITS, LEAST_OF_NARROW = 32, 3
+"""An access of a lane at least; and blocks at a time, at least, whose accesses are no wider."""
+PIECES = 3
+"""How many times as many bytes are best at a time where each warp copies a piece of its own."""
 MOST_ARITHMETIC = 4
 """Operations on what is loaded, at most; with more of them a program waits for more than memory."""
 COPYING = ("constant", "program_id", "linear", "rename", "pack", "unpack", "select", "load", "store", "return")
@@ -122,7 +132,7 @@ def _lines(pointers: SSAValue, facts: AxisFacts) -> float:
 def few_copies(program: LaneProgram) -> int:
     """The blocks of a program that copies one tile that a multiprocessor is to run at a time; 0 for any other."""
     ops, at_a_time = program.body.ops, program.machine.copied_at_a_time
-    if not at_a_time or program.warps > WARPS or program.blocks > 1 or program.shared or program.registers:
+    if not at_a_time or program.warps not in WARPS or program.blocks > 1 or program.shared or program.registers:
         return 0
     loads, stores = ([op for op in ops if op.name == name] for name in ("load", "store"))
     if len(loads) != 1 or len(stores) != 1 or not all(op.name in COPYING or op.name.startswith("arith.") for op in ops):
@@ -139,17 +149,29 @@ def few_copies(program: LaneProgram) -> int:
         if op is not store and values & set(op.operands):
             computed, values = computed + 1, values | set(op.results)
     block = moved * program.warps
-    if computed > MOST_ARITHMETIC:
+    if computed > MOST_ARITHMETIC or block not in COPIED or moved not in BY_A_WARP:
         return 0
-    if bits == WIDE_BITS and block in COPIED and moved in BY_A_WARP:
-        most = at_a_time // block
-    elif block in LARGE and program.warps == WARPS:
-        most = FEW_OF_LARGE
-    else:
+    if _has_pieces(load.operands[0]):
+        at_a_time *= PIECES
+    most = max(LEAST_OF_NARROW if bits == NARROW_BITS else LEAST, round(at_a_time / block))
+    if most >= program.machine.blocks_at_a_time(program.warps * program.lanes, 0):
         return 0
     why = f"a block does nothing but copy {block} bytes, of which {most * block} at a time are best"
     program.remarks.add(FewBlocks(load.span, f"at most {most} blocks on a multiprocessor", why))
     return most
+
+
+def _has_pieces(addresses: Value) -> bool:
+    """Whether what each warp accesses lies together: no register or lane reaches as far as the next warp."""
+    todo = [addresses]
+    for value in each_once(todo):
+        op = value.op
+        if op is not None and op.name == "linear" and any(op.attrs["warp"]):
+            if min(filter(None, op.attrs["warp"])) <= max(*op.attrs["registers"], *op.attrs["lane"]):
+                return False
+        elif op is not None:
+            todo += op.operands
+    return True
 
 
 def _access_bits(op: LaneOp) -> int:

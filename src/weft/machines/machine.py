@@ -94,7 +94,7 @@ class Machine:
     """Bytes of lines of its L1 cache that a multiprocessor is best asked for at a time by tiles whose rows begin
     anywhere; 0 where nobody has measured it."""
     copied_at_a_time: int = 0
-    """Bytes that it is best to copy at a time in blocks of 8 to 16 KB; 0 where nobody has measured it."""
+    """Bytes that it is best to copy at a time in blocks of 8 to 32 KB; 0 where nobody has measured it."""
     rows_ahead: int = 0
     """Bytes of long rows that are best on their way to the L2 cache ahead of the programs that load them; 0 where
     nobody has measured it."""

@@ -53,7 +53,7 @@ def _row(
         most_threads=threads,
         most_blocks=blocks,
         lines_at_a_time=60 * KIB if capability == 90 else 0,
-        copied_at_a_time=64 * KIB if capability == 90 else 0,
+        copied_at_a_time=42 * KIB if capability == 90 else 0,  # H200: 5 blocks of 8 KB, 3 of 16 KB, 2 of 32 KB
         rows_ahead=8192 * KIB if capability == 90 else 0,
         multiprocessors=multiprocessors,
         # H200: 131,072 blocks of 1 or 2 warps in 157,000 to 162,000 cycles; H100: 262,144 that do nothing in 158 us

@@ -638,8 +638,15 @@ def test_few_blocks_at_a_time(gpu: PretendedGPU) -> None:
     assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 7  # of 100: 16 KB of 228
 
 
-def test_few_blocks_that_have_shared_memory_of_their_own(gpu: PretendedGPU) -> None:
-    """Of three blocks, each gets a third of 100 KB: four do not fit into the 132 KB that a driver may give instead."""
+@pytest.mark.parametrize(("clock", "blocks", "share"), [(2619000, 3, 100), (3201000, 4, 132)])
+def test_few_blocks_that_have_shared_memory_of_their_own(
+    gpu: PretendedGPU, clock: int, blocks: int, share: int
+) -> None:
+    """Of three blocks, each gets a third of 100 KB: four do not fit into the 132 KB that a driver may give instead.
+
+    Memory that is a third faster wants a third more of them.
+    """
+    gpu.attributes |= {"MEMORY_CLOCK_RATE": clock, "GLOBAL_MEMORY_BUS_WIDTH": 5120 if blocks == 3 else 6144}
 
     @weft.jit
     def transposed(x, out, n, B: tl.constexpr):
@@ -650,8 +657,8 @@ def test_few_blocks_that_have_shared_memory_of_their_own(gpu: PretendedGPU) -> N
     x, out = (Tensor(1 << where, np.float16, size=100 * 100) for where in (40, 41))
     kernel = transposed[(2, 2)](x, out, 100, B=64)
     assert kernel.metadata.most_blocks == 3 and 8 << 10 <= kernel.metadata.shared < 13 << 10
-    assert gpu.launched[-1].shared == (100 << 10) // 3 // 128 * 128 - 1024
-    assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == 43  # of 100: 100 KB of 228
+    assert gpu.launched[-1].shared == (share << 10) // blocks // 128 * 128 - 1024
+    assert gpu.set["PREFERRED_SHARED_MEMORY_CARVEOUT"] == share * 100 // 228
 
 
 def test_each_pattern_of_classes_has_a_quick_way(gpu: PretendedGPU) -> None:

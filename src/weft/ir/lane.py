@@ -230,6 +230,8 @@ class LaneProgram:
     """Blocks that a multiprocessor is to have registers for; 0 is as many as the compiler wants."""
     most_blocks: int = 0
     """Blocks that a multiprocessor is to run at a time, at most; 0 is as many as fit."""
+    blocks_by_memory: bool = False
+    """Whether that is for the slower of the memories that processors of the kind have, and faster ones want more."""
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
     programs_each: int = 1

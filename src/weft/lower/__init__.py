@@ -109,6 +109,7 @@ def lower(
     cap = int_value(attributes["ttg.maxnreg"]) if "ttg.maxnreg" in attributes else 0
     program.registers = cap
     program.most_blocks = few_blocks(list(body.ops), context.facts, machine, remarks) if program.blocks < 2 else 0
+    program.blocks_by_memory = program.most_blocks > 0
     context.adds.body(context, list(body.ops), cap)
     finish(program)
     program.most_blocks = program.most_blocks or few_copies(program)

@@ -63,6 +63,8 @@ class Emitted:
     maxnreg: int | None = None
     most_blocks: int = 0
     """How many blocks are to run at a time on a multiprocessor; 0 is as many as fit."""
+    blocks_by_memory: bool = False
+    """See `LaneProgram`."""
     programs_each: int = 1
     """See `LaneProgram`; with more than 1, the last parameter is how many programs the grid has along x."""
 
@@ -77,6 +79,7 @@ class Emitted:
             "global_scratch_size": self.scratch_bytes,
             "global_scratch_align": 128 if self.scratch_bytes else 1,
             "most_blocks": self.most_blocks,
+            "blocks_by_memory": self.blocks_by_memory,
             "programs_each": self.programs_each,
             "threads": self.threads,
             "arch": self.processor,
@@ -195,5 +198,6 @@ def emitted_of(
         program.scratch,
         maxnreg or program.registers or None,
         program.most_blocks,
+        program.blocks_by_memory,
         program.programs_each,
     )

@@ -114,6 +114,9 @@ LEAST_SHARED = RESERVED_SHARED = 1024
 SHARES = tuple(size << 10 for size in (8, 16, 32, 64, 100, 132, 164, 196, 228))
 """Bytes of it that a multiprocessor can have; the rest is its L1 cache's. (CUDA programming guide, sections on compute
 capabilities 8.x, 9.0 and 10.0: each has some of them.)"""
+FAST_MEMORY, AS_MANY = 4e12, 4 / 3
+"""Bytes per second of a memory that wants so many times as many blocks at a time for rows that begin anywhere: three
+such blocks are best on an H100 (3.35e12) and four on an H200 (4.9e12), where four and five are."""
 GRANULE = 128
 """Bytes of which the shared memory of a block is a multiple."""
 OLDEST_DRIVER = 12000
@@ -166,8 +169,9 @@ class LoadedKernel:
     """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
 
     `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target, most_blocks where only
-    so many blocks are to run at a time on a multiprocessor, and programs_each where a block executes up to so many
-    programs: a launch then starts fewer blocks than the grid has programs, and hands on how many those are along x.
+    so many blocks are to run at a time on a multiprocessor, blocks_by_memory if faster memory wants more of them, and
+    programs_each where a block executes up to so many programs: a launch then starts fewer blocks than the grid has
+    programs, and hands on how many those are along x.
     """
 
     def __init__(self, image: bytes, metadata: Mapping[str, Any]) -> None:
@@ -200,7 +204,7 @@ class LoadedKernel:
                 large = kind.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
                 check(cuda.cuKernelSetAttribute(large, 1, self.kernel, check(cuda.cuDeviceGet(index))))
         if metadata.get("most_blocks"):
-            self._limit_blocks(int(metadata["most_blocks"]))
+            self._limit_blocks(int(metadata["most_blocks"]), bool(metadata.get("blocks_by_memory")))
         if self.shared + self.static_shared > 48 << 10:
             # How much of the memory that it divides with the L1 cache is shared is left to the driver: all of it would
             # leave L1 less than the loads of a block need (docs/explanation/performance.md).
@@ -208,15 +212,22 @@ class LoadedKernel:
             for index in range(device_count()):
                 check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
 
-    def _limit_blocks(self, most: int) -> None:
-        """Let at most so many blocks run at a time on a multiprocessor, by as little shared memory as does it."""
+    def _limit_blocks(self, most: int, by_memory: bool) -> None:
+        """Let at most so many blocks run at a time on a multiprocessor, by as little shared memory as does it; more of
+        them on a GPU with fast memory, if the number depends on that."""
         cuda = api()
-        kind, whole = cuda.CUfunction_attribute, cuda.CUdevice_attribute
+        kind = cuda.CUfunction_attribute
         for index in range(device_count()):
             device = check(cuda.cuDeviceGet(index))
-            name = whole.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-            all_of_it = int(check(cuda.cuDeviceGetAttribute(name, device)))
-            share, each = _limiting_share(most, max(self.shared, LEAST_SHARED) + RESERVED_SHARED, all_of_it)
+
+            def fact(name: str, device: Any = device) -> int:
+                attribute = getattr(cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+                return int(check(cuda.cuDeviceGetAttribute(attribute, device)))
+
+            all_of_it = fact("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR")
+            speed = 2e3 * fact("MEMORY_CLOCK_RATE") * fact("GLOBAL_MEMORY_BUS_WIDTH") / 8
+            blocks = round(most * AS_MANY) if by_memory and speed > FAST_MEMORY else most
+            share, each = _limiting_share(blocks, max(self.shared, LEAST_SHARED) + RESERVED_SHARED, all_of_it)
             if share:  # else no more blocks fit anyway
                 self.shared = max(self.shared, each - RESERVED_SHARED)
                 name = kind.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT

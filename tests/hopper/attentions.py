@@ -574,7 +574,7 @@ KERNELS: dict[str, Kernel] = {
     "paged keys": Kernel(paged, lambda q, s, k, v: _softmax(s, v), PAGES, stays=LOADED),
     "blocks skipped": Kernel(
         skipping, lambda q, s, k, v: _softmax(np.delete(s, SKIPPED, 1), np.delete(v, SKIPPED, 0)),
-        LEFT, stays="it has no product of warp groups",
+        LEFT, stays="a product stands in a branch",
     ),
     "last keys first": Kernel(backwards, lambda q, s, k, v: _softmax(s, v)),
     "rows carried": Kernel(carried_rows, lambda q, s, k, v: _softmax(s, v)),

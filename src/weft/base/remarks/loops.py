@@ -79,12 +79,11 @@ class WarpsSpecialized(Remark):
 
 @dataclass(frozen=True)
 class NotSpecialized(Remark):
-    """A loop whose warps load for themselves what they multiply, though others were asked for, or a product would run
-    beside what is made of the product before it."""
+    """A loop of products in which no warp is for the copies of operands alone."""
 
     kind: ClassVar[str] = "warps not specialized"
     reason: str
 
     @property
     def message(self) -> str:
-        return f"all warps load and multiply: {self.reason}"
+        return f"no warp is for copies alone, all multiply: {self.reason}"

@@ -78,17 +78,17 @@ from .rings import Ring, next_slot, ring_of, slot_before, wait, word
 from .short_ends import ShortEnd
 from .specialized_branches import are_made_before, branch_around, out_of_branches
 from .specialized_loops import (
-    MANY_PRODUCTS,
     Plan,
     are_used_at_once,
-    halves_of,
     in_body,
     is_asked,
     made_of,
+    multiplies,
     planned,
     products_of,
 )
 from .sunk_operations import sink
+from .warpgroup_products import has_groups
 
 PRODUCER_REGISTERS = 24
 """Of a thread that only begins copies: the least that setmaxnreg can ask for."""
@@ -111,10 +111,7 @@ def specialize_warps(
     if branch is not None and not all(are_made_before(scalars_of(*each), branch) for each in plans):
         plan = "what the addresses of an operand are made of is loaded in the branch that the loop stands in"
     if isinstance(plan, str):
-        products = shared_products(loop.body.block)
-        gains = halves_of(loop, products) is not None or are_used_at_once(loop, products)
-        gains |= len(products) >= MANY_PRODUCTS
-        if remarks and (is_asked(loop) or gains):
+        if remarks and (is_asked(loop) or has_groups(machine) and multiplies(loop)):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
     for each, plan in plans if remarks else ():

@@ -111,14 +111,18 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     tiles = around if isinstance(around, scf.ForOp) else None
     function = function_of(loop if tiles is None else tiles)
     module = function.parent_op() if function is not None else None
+    if isinstance(around, scf.WhileOp):
+        return "it stands in a `while` loop: a loop over tiles that is divided with it is a `for`"
     if module is None:
         return "it stands in another loop than one over tiles, or in a branch where another loop is specialized"
     if tiles is not None and function is not tiles.parent_op():
         return "the loop over tiles stands in a branch"
     warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
     products = shared_products(loop.body.block)
-    if not products or not all(isinstance(op, ttng.WarpGroupDotOp) and op.parent is loop.body.block for op in products):
+    if not products or not all(isinstance(op, ttng.WarpGroupDotOp) for op in products):
         return "it has no product of warp groups"
+    if any(op.parent is not loop.body.block for op in products):
+        return "a product stands in a branch"
     if blocks > 1 and tiles is None and function is not around:
         return "a program is a cluster, and the loop stands in a branch"
     if blocks > 1 and not is_asked(loop):
@@ -206,6 +210,11 @@ def is_asked(loop: scf.ForOp) -> bool:
     """Whether the author asks for it, of the loop or of the loop over tiles that it is in."""
     around = loop.parent_op()
     return ASKED in loop.attributes or (isinstance(around, scf.ForOp) and ASKED in around.attributes)
+
+
+def multiplies(loop: scf.ForOp) -> bool:
+    """Whether there is a product of tiles in a loop, by whatever instruction."""
+    return any(isinstance(op, tt.DotOp | SharedProductOp) for op in walk(loop.body.block))
 
 
 def _not_over_tiles(tiles: scf.ForOp, loop: scf.ForOp) -> str | None:

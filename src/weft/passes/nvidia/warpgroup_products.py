@@ -82,7 +82,7 @@ def warpgroup_layout(
     left, right, total = (type_text(element_of(x.type)) for x in (a, b, op.results[0]))
     entries = products(machine, left, right, total, GROUP)
     if not entries:
-        return f"it has no {left} times {right} summed in {total}" if _has_groups(machine) else ""
+        return f"it has no {left} times {right} summed in {total}" if has_groups(machine) else ""
     if len(shape) != 2:
         return "a product with a batch is several of them"
     if warps % GROUP:
@@ -107,7 +107,8 @@ def warpgroup_layout(
 
 
 @lru_cache(maxsize=64)
-def _has_groups(machine: Machine) -> bool:
+def has_groups(machine: Machine) -> bool:
+    """Whether a machine has products of warp groups."""
     return any("multiplies" in entry.params and entry.params.get("warps", 1) == GROUP for entry in available(machine))
 
 

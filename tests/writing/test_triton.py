@@ -25,7 +25,7 @@ SAMPLE = (
     "benchmarks/matmul_128x128x64",
 )
 EACH = 4
-OWN = ("gl.extra.rows", "gl.extra.descriptors", "each_warp=", "turns.")
+OWN = ("gl.extra.rows", "gl.extra.descriptors", "gl.extra.programs", "each_warp=", "turns.")
 """Words of Weft's own."""
 LEAST = 0.95
 """Of the sources without a word of Weft's own, every fourth kernel, how many Triton compiles."""

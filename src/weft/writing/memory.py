@@ -116,6 +116,12 @@ def _assume(w: Writer, op: Any) -> None:
     w.effect(op, f"gl.assume({condition.text})")
 
 
+@writes("weft.end_unless")
+def _end_unless(w: Writer, op: Any) -> None:
+    (condition,) = w.take(*op.operands)
+    w.effect(op, f"gl.extra.programs.end_unless({condition.text})")
+
+
 @writes("gpu.barrier", "ttg.local_barrier")
 def _barrier(w: Writer, op: Any) -> None:
     w.effect(op, "gl.thread_barrier()")

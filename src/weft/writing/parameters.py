@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from xdsl.dialects.builtin import ArrayAttr
-from xdsl.ir import BlockArgument, Operation
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from weft.base.made_tensors import Polynomial
 from weft.ir import TensorDescType, int_value, shape_of
@@ -102,6 +102,14 @@ def _made(w: Writer, value: BlockArgument, function: Operation) -> None:
     w.statement(f"{name} = {EXTRA}.made({given[tensor.base]}, [{extents}], [{strides}], {named}{more})")
 
 
+def _made_of(function: Operation) -> set[SSAValue]:
+    """The parameters that tensor maps are made of."""
+    values = function.regions[0].blocks[0].args
+    plain = [v for v in values if not isinstance(v.type, TensorDescType)]
+    made = [tensor_of(facts["tt.made"]) for v in values if "tt.made" in (facts := _facts(v, function))]
+    return {plain[n] for tensor in made for n in tensor.numbers}
+
+
 def _is_part(value: BlockArgument, function: Operation) -> bool:
     """Whether a tensor map is one that a descriptor of the Triton language has besides its parts."""
     return "tt.descriptor" in _facts(value, function)
@@ -177,11 +185,12 @@ def _descriptor(
         given.several[name] = named
         return
     given.parameters.append(name)
-    named = tuple("_" if value.first_use is None else w.names.unused(f"{name}_{stem}")
+    wanted = {value for value in parts if value.first_use is not None} | _made_of(function)
+    named = tuple(w.names.unused(f"{name}_{stem}") if value in wanted else "_"
                   for stem, value in zip(("base", *stems), parts, strict=True))  # fmt: skip
     for part, value in zip(named, parts, strict=True):
         _named(w, value, part, kinds.kind_of(value.type))
-    if any(value.first_use is not None for value in parts):
+    if not wanted.isdisjoint(parts):
         w.statement(f"{', '.join(named)} = {EXTRA}.parts({name})")
     while values and isinstance(values[0].type, TensorDescType) and _is_part(values[0], function):
         value = values.pop(0)

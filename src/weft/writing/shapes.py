@@ -41,6 +41,13 @@ def _splat(w: Writer, op: Any) -> None:
     w.spread(op.results[0], op.operands[0])
 
 
+@writes("tt.unsplat")
+def _unsplat(w: Writer, op: Any) -> None:
+    (source,) = w.take(op.operands[0])
+    source = w.whole(source)
+    w.give(op, Text(f"{source.within(ATOM)}.item()", source.kind))
+
+
 @writes("tt.broadcast")
 def _broadcast(w: Writer, op: Any) -> None:
     """Where the next operation spreads it, nothing is written."""

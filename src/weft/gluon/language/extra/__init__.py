@@ -6,6 +6,6 @@ array([0.5 , 0.25], dtype=float32)
 
 from weft.language.extra import libdevice
 
-from . import descriptors as descriptors, rows as rows
+from . import descriptors as descriptors, programs as programs, rows as rows
 
 __all__ = ["libdevice"]

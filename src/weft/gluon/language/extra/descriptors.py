@@ -76,6 +76,14 @@ def _blocks(name: str, element: Any, block: Any, layout: Any) -> tensor_descript
     return tensor_descriptor(None, (), (), block_type(element, block), layout)
 
 
+def _wide(semantic: GluonSemantic, value: Any) -> Any:
+    """A number of 64 bits; a constant at once, as one of 2^31 would be an unsigned number first."""
+    number = unwrap(value)
+    if isinstance(number, int):
+        return semantic.builder.constant(number, dt.int64.to_ir())
+    return semantic.cast(semantic.to_tensor(value), dt.int64).handle
+
+
 @builtin
 def made(
     base: Any, shape: Any, strides: Any, block_shape: Any, layout: Any, further: Any = 0, least: Any = (),
@@ -93,7 +101,7 @@ def made(
     if not len(sizes) == len(steps) == len(block):
         raise ValueError(f"made: {len(sizes)} extents, {len(steps)} strides and a block of {shape_text(block)}")
     blocks = _blocks("made", base.type.element_ty, block, unwrap(layout))
-    sums = [_semantic.cast(_semantic.to_tensor(x), dt.int64).handle for x in (further, *sizes, *steps)]
+    sums = [_wide(_semantic, x) for x in (further, *sizes, *steps)]
     limited = [_semantic.to_tensor(parameter).handle for parameter, _ in pairs]
     properties = {
         "least": ir.i32_array([int(unwrap(number)) for _, number in pairs]),

@@ -8,6 +8,7 @@ tma.async_copy_shared_to_global(desc, [row, column], memory)            # done a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from xdsl.ir import Operation
@@ -61,7 +62,8 @@ IMAGES = "async_copy_global_to_shared_im2col"
 
 
 def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts: bool = False) -> None:
-    """The memory must be what the descriptor's blocks are copied to, or several such parts."""
+    """The memory must be what the descriptor's blocks are copied to, or several such parts. It may lack first dimensions
+    in which they are one element wide, as in Triton."""
     images = name == IMAGES
     if not isinstance(desc, tensor_descriptor) or images != isinstance(desc, tensor_descriptor_im2col):
         raise TypeError(f"{name} needs a tensor descriptor{' of images' * images}, got {desc}")
@@ -70,13 +72,19 @@ def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts:
     rank = len(desc.shape.values) if images else len(desc.block_shape)
     if len(coord) != rank:
         raise ValueError(f"{name}: expected {rank} coordinates, one for each dimension, got {len(coord)}")
-    is_fit = list(memory.shape) == list(desc.block_shape) or of_parts  # how parts fit, the lowering knows
+    alone = 0 if images else len(desc.block_shape) - len(memory.shape)
+    """Dimensions in which the block is one element wide, and which the memory does not have."""
+    shape, layout = list(desc.block_shape), desc.layout
+    if alone > 0 and shape[:alone] == [1] * alone and isinstance(layout, NVMMASharedLayout):
+        shape, cga = shape[alone:], [basis[alone:] for basis in layout.cga_layout]
+        layout = replace(layout, rank=len(shape), cga_layout=cga)
+    is_fit = list(memory.shape) == shape or of_parts  # how parts fit, the lowering knows
     if not is_fit or memory.dtype != desc.dtype:
         raise ValueError(
             f"{name}: the blocks of the descriptor are {desc.dtype}{shape_text(desc.block_shape)}, "
             f"the shared memory is {memory.dtype}{shape_text(memory.shape)}"
         )
-    if memory.layout != desc.layout and not of_parts:
+    if memory.layout != layout and not of_parts:
         raise LayoutError(
             f"{name}: the blocks of the descriptor lie in {desc.layout!r}, the shared memory in {memory.layout!r}",
             hint="allocate it with layout=desc.layout",

@@ -69,6 +69,16 @@ def test_it_runs(described: bool) -> None:
     np.testing.assert_array_equal(out, a.astype(np.float32) @ b.astype(np.float32))
 
 
+def test_arguments_that_describe_no_tensor_are_an_error() -> None:
+    """The kernel in the Triton language is launched with copies by threads then; the source has only these."""
+    arrays = operands(DEPTH)
+    numbers = (SIZE, DEPTH, SIZE * DEPTH, DEPTH * SIZE)
+    source = by_pointers.to_gluon(*arrays, *numbers, SIZE=SIZE, target="cuda:90", num_stages=3)
+    nothing = [SIZE, 0, *numbers[2:], SIZE]
+    with weft.target("sim:cuda:90"), pytest.raises(weft.LaunchError, match="it has no elements"):
+        source.kernel[(2,)](*arrays, *nothing, **source.options)
+
+
 @weft.jit
 def masked_by_row(out, x, rows, SIZE: tl.constexpr):  # type: ignore[no-untyped-def]
     row = tl.full((1, 1), tl.program_id(0), tl.int32)

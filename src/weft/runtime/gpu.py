@@ -265,6 +265,8 @@ def fire_on_gpu(
         """The launch of the same kernel whose threads load what it has maps for, for arguments that have none."""
         options = {**kernel.given_options, "made_tensors": False}
         plain = compiling.compile(kernel.src, kernel.metadata.target, options)
+        if plain.metadata.made_maps:  # of a Gluon kernel, whose author made them
+            raise LaunchError("the kernel copies blocks of a tensor, and its arguments describe none")
         return fire_on_gpu(plain, leaves, numbers, names, launcher)
 
     return make_fire(kernel, leaves, numbers, launcher(kernel), maps, made_maps(kernel, devices.map_maker), instead)

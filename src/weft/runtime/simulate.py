@@ -104,9 +104,16 @@ class SimulatedKernel:
 
     @cached_property
     def plain(self) -> SimulatedKernel:
-        """The kernel without tensors that a launch makes of several arguments; itself where it has none."""
-        made = any(p.made is not None for p in self.program.parameters)
-        return self._make_plain() if made and self._make_plain is not None else self
+        """The kernel without tensors that a launch makes of several arguments; itself where it has none, or where its
+        author made them, in Gluon."""
+        if not self._has_made or self._make_plain is None:
+            return self
+        plain = self._make_plain()
+        return self if plain._has_made else plain
+
+    @property
+    def _has_made(self) -> bool:
+        return any(p.made is not None for p in self.program.parameters)
 
     def run(self, sizes: tuple[int, int, int], values: Sequence[Any]) -> SimulatedLaunch:
         """A launch with the values of its parameters; one of `plain` where they describe no tensor that there is a map

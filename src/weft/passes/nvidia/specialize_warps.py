@@ -111,7 +111,7 @@ def specialize_warps(
     if branch is not None and not all(are_made_before(scalars_of(*each), branch) for each in plans):
         plan = "what the addresses of an operand are made of is loaded in the branch that the loop stands in"
     if isinstance(plan, str):
-        if remarks and (is_asked(loop) or has_groups(machine) and multiplies(loop)):
+        if remarks and (is_asked(loop) or (has_groups(machine) and multiplies(loop))):
             remarks.add(NotSpecialized(span_of(loop), plan))
         return plan
     for each, plan in plans if remarks else ():

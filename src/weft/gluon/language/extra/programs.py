@@ -1,6 +1,6 @@
 """`gl.extra.programs`: programs that end before their last line. Weft's own.
 
-    programs.end_unless(row < rows)                         a program behind the last row does nothing from here on
+programs.end_unless(row < rows)                         a program behind the last row does nothing from here on
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ IMAGES = "async_copy_global_to_shared_im2col"
 
 
 def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts: bool = False) -> None:
-    """The memory must be what the descriptor's blocks are copied to, or several such parts. It may lack first dimensions
-    in which they are one element wide, as in Triton."""
+    """The memory must be what the descriptor's blocks are copied to, or several such parts. As in Triton, it may lack
+    first dimensions in which the blocks are one element wide."""
     images = name == IMAGES
     if not isinstance(desc, tensor_descriptor) or images != isinstance(desc, tensor_descriptor_im2col):
         raise TypeError(f"{name} needs a tensor descriptor{' of images' * images}, got {desc}")

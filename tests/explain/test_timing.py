@@ -9,7 +9,7 @@ import pytest
 import weft
 import weft.language as tl
 from weft import gluon, like
-from weft.explain import Explanation, Time
+from weft.explain import Explanation, Time, timing
 from weft.explain.costs import costs_of, devices_of
 from weft.gluon import language as gl
 from weft.gluon.language.nvidia.hopper import fence_async_shared, mbarrier, tma
@@ -353,6 +353,19 @@ def ring(src, dst, rows, BR: gl.constexpr, BC: gl.constexpr, STAGES: gl.constexp
         mbarrier.expect(bars.index(slot), src.block_type.nbytes, pred=after < n)
         tma.async_copy_global_to_shared(src, [after * BR, column], bars.index(slot), slots.index(slot), pred=after < n)
     tma.store_wait(pendings=0)
+
+
+def test_copies_by_threads_take_longer_while_the_l2_cache_is_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    queue, alone = timing.QUEUE, 99  # as if copies never waited for others
+
+    def latency(size: int, power: int) -> float:
+        monkeypatch.setattr(timing, "QUEUE", power)
+        a, grid = like((size, size), "fp16"), (size // 64, size // 64)
+        more = {"BM": 64, "BN": 64, "BK": 32, "num_stages": 4, "target": "cuda:90"}
+        return of(matmul.explain(a, a, a, size, size, size, grid=grid, **more)).resources["latency"]
+
+    assert latency(4096, queue) > 1.2 * latency(4096, alone)
+    assert latency(128, queue) == pytest.approx(latency(128, alone), rel=0.01)
 
 
 def test_copies_further_ahead_are_waited_for_less() -> None:

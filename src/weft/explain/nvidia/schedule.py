@@ -101,6 +101,8 @@ class _Scheduler:
         self.schedule = Schedule()
         self.barriers: list[list[float]] = [[] for _ in range(6)]
         """When what was issued for each is done, in the order of issue."""
+        self.of_copies = 0
+        """The barrier that groups of copies by threads set."""
         self.units: dict[str, float] = {}
         """When each is free."""
         self.copied = self.tensor = 0.0
@@ -145,7 +147,7 @@ class _Scheduler:
     def turn(self, loop: Loop) -> None:
         """A loop with all its turns."""
         turns = self.found.turns.get(loop.head, 1.0)
-        outer, spun, ahead = self.weight, self.spins, max(1, len(self.bulk))
+        outer, spun, ahead = self.weight, self.spins, max(1, len(self.bulk), len(self.barriers[self.of_copies]))
         self.spins = len(loop.blocks) <= SPINNING
         followed = min(max(FOLLOWED, 2 * ahead + 1), ceil(turns)) if turns >= 1 else SELDOM
         began = []
@@ -194,7 +196,9 @@ class _Scheduler:
         done = self.now + latency
         self.special(op, done)
         if op.sets != NONE and op.sets < 6:
-            self.barriers[op.sets].append(self.copied if op.name == "LDGDEPBAR" else done)
+            if op.name == "LDGDEPBAR":
+                self.of_copies, done = op.sets, self.copied
+            self.barriers[op.sets].append(done)
         if op.frees != NONE and op.frees < 6:
             self.barriers[op.frees].append(self.now + READ)
         self.now += max(self.share, op.stall)

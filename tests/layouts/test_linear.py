@@ -354,3 +354,9 @@ def test_as_triton(rng: random.Random) -> None:
     assert str(b.invert_and_compose(c)) == str(theirs(b).compose(theirs(c).invert()))
     assert str(a.invert_and_compose(b).compose(b)) == str(theirs(a.invert_and_compose(b)).compose(theirs(b)))
     assert np.array_equal(a.matrix(), np.array(theirs(a).get_matrix_view()))
+
+
+def test_bases_are_the_callers_own() -> None:
+    layout = LinearLayout.identity_1d(4, "lane", "dim0")
+    layout.bases["lane"] = ()
+    assert layout.bases == {"lane": ((1,), (2,))}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from functools import reduce
+from operator import mul
 
 from hypothesis import given, settings, strategies as st
 
 import weft.layouts as wl
 from weft.layouts import DotOperandLayout, SliceLayout, describe, reduce_result
+from weft.layouts.zoo.parts import boxes, identity_nd
 
 from .random_named import distributed, shared
 
@@ -30,6 +33,14 @@ def test_distributed_layouts_are_distributed(rng: random.Random) -> None:
     assert all(map(is_unit, bases))
     moving = [basis for basis in bases if any(basis)]
     assert len(moving) == len(set(moving)) == linear.total_out_log
+
+
+@given(seeds)
+def test_boxes_are_the_direct_sum_of_each(rng: random.Random) -> None:
+    order = rng.sample(range(3), rng.randint(1, 3))
+    order = [sorted(order).index(dim) for dim in order]
+    parts = [(dim, [1 << rng.randrange(3) for _ in order]) for dim in ("register", "lane", "warp")]
+    assert boxes(order, *parts) == reduce(mul, [identity_nd(dim, sizes, order) for dim, sizes in parts])
 
 
 @given(seeds)

@@ -77,10 +77,10 @@ class LaneNumbers:
         operands = [self.known.get(v) for v in op.operands]
         partial = [v for v in op.operands if v in self.partial] if self.partial else []
         key = (op, *map(id, operands), *partial)
-        if key not in self._results:
-            self._results[key] = (operands, *self._evaluated(op, operands, bool(partial)))
-        _, numbers, in_part = self._results[key]
-        self.set(result, numbers, in_part)
+        found = self._results.get(key)
+        if found is None:
+            found = self._results[key] = (operands, *self._evaluated(op, operands, bool(partial)))
+        self.set(result, found[1], found[2])
 
     def _evaluated(self, op: LaneOp, operands: list[Array | None], partial: bool) -> tuple[Array | None, bool]:
         """What the result is for these operands, and whether it is known only in part."""

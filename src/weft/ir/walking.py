@@ -19,7 +19,21 @@ Found = TypeVar("Found", bound=Operation)
 def find(root: Operation | Region | Block, *kinds: type[Found]) -> list[Found]:
     """The operations of these classes, of `walk(root)`; most passes look for a few and find none."""
     wanted = frozenset[type[Operation]](kinds)  # `isinstance` asks abstract classes, and takes four times as long
-    return [op for op in walk(root) if type(op) in wanted]  # type: ignore[misc]
+    found = [root] if isinstance(root, Operation) and type(root) in wanted else []
+    todo: list[Block | Operation] = [*_blocks(root)]
+    while todo:  # as `walk` does
+        place = todo.pop()
+        op = place.first_op if isinstance(place, Block) else place
+        while op is not None:
+            if type(op) in wanted:
+                found.append(op)
+            following = op.next_op
+            if op.regions:
+                todo += [following] if following is not None else []
+                todo += _blocks(op)
+                break
+            op = following
+    return found  # type: ignore[return-value]
 
 
 def values_in(root: Operation) -> Iterator[SSAValue]:

@@ -4,6 +4,7 @@
 
 The coordinates of a basis are one int, the first output dimension lowest. Everything that a caller can get wrong is
 refused here, in the caller's words; the operations of `LinearLayout` pack columns themselves and need no check.
+`isinstance` is asked for tuples, lists and dicts first: abstract classes take several times as long to answer.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ OutDims = Mapping[str, int] | Sequence[str] | Sequence[tuple[str, int]]
 
 def dims_and_columns(bases: Bases, out_dims: OutDims) -> tuple[Dims, Dims, list[int]]:
     """The input dimensions, the output dimensions, and the packed bases."""
-    if not isinstance(bases, (Mapping, list, tuple)):
+    if not isinstance(bases, (dict, list, tuple, Mapping)):
         raise LayoutError(f"bases must map input dimensions to lists of coordinates, got {bases!r}")
-    given = list(bases.items() if isinstance(bases, Mapping) else bases)
+    given = list(bases.items() if isinstance(bases, (dict, Mapping)) else bases)
     for entry in given:
         if not isinstance(entry, (list, tuple)) or len(entry) != 2:
             raise LayoutError(f"bases has the entry {entry!r}, expected pairs of a name and a list of coordinates")
     for name, listed in given:
-        if not isinstance(listed, (Sequence, np.ndarray)) or isinstance(listed, (str, bytes)):
+        if not isinstance(listed, (tuple, list, Sequence, np.ndarray)) or isinstance(listed, (str, bytes)):
             raise LayoutError(f"the bases of {name} must be a list of coordinates, got {listed!r}")
     pairs = [(name, list(listed)) for name, listed in given]
     sizes = _sizes(out_dims, pairs)
@@ -47,9 +48,9 @@ def dims_and_columns(bases: Bases, out_dims: OutDims) -> tuple[Dims, Dims, list[
 
 
 def _sizes(out_dims: OutDims, pairs: Sequence[tuple[str, Sequence[Basis]]]) -> Dims:
-    if not isinstance(out_dims, (Mapping, list, tuple)):
+    if not isinstance(out_dims, (dict, list, tuple, Mapping)):
         raise LayoutError(f"out_dims must map output dimensions to sizes, or list their names, got {out_dims!r}")
-    listed: list[Any] = list(out_dims.items()) if isinstance(out_dims, Mapping) else list(out_dims)
+    listed: list[Any] = list(out_dims.items()) if isinstance(out_dims, (dict, Mapping)) else list(out_dims)
     if listed and all(isinstance(entry, str) for entry in listed):
         return tuple((str(name), _least_log(at, pairs)) for at, name in enumerate(listed))
     for entry in listed:
@@ -66,7 +67,7 @@ def _least_log(at: int, pairs: Sequence[tuple[str, Sequence[Basis]]]) -> int:
 
 def _column(name: str, index: int, basis: Basis, outs: Dims) -> int:
     """The coordinates of one basis in one int."""
-    if not isinstance(basis, (Sequence, np.ndarray)) or isinstance(basis, str):
+    if not isinstance(basis, (tuple, list, Sequence, np.ndarray)) or isinstance(basis, str):
         raise LayoutError(
             f"basis {1 << index} of {name} is {basis!r}, expected a coordinate for each of the output dimensions "
             f"({', '.join(n for n, _ in outs)})"

@@ -33,18 +33,19 @@ def _at(dims: Dims, dim: str, side: str) -> tuple[int, int]:
 class LinearMap:
     """A linear map over F2 from named input dimensions to named output dimensions; immutable and hashable."""
 
-    __slots__ = ("_columns", "_hash", "_ins", "_outs", "_rank")
+    __slots__ = ("_bases", "_columns", "_hash", "_ins", "_outs", "_rank")
 
     _ins: Dims
     _outs: Dims
     _columns: tuple[int, ...]
     _hash: int
     _rank: int | None
+    _bases: dict[str, tuple[tuple[int, ...], ...]] | None
 
     def _set(self, ins: Dims, outs: Dims, columns: tuple[int, ...]) -> None:
         self._ins, self._outs, self._columns = ins, outs, columns
         self._hash = hash((ins, outs, columns))
-        self._rank = None
+        self._rank = self._bases = None
 
     @classmethod
     def _make(cls, ins: Iterable[tuple[str, int]], outs: Iterable[tuple[str, int]], columns: Iterable[int]) -> Self:
@@ -98,11 +99,13 @@ class LinearMap:
     @property
     def bases(self) -> dict[str, tuple[tuple[int, ...], ...]]:
         """Each input dimension's bases as coordinates, least significant bit first."""
-        by_dim, at = {}, 0
-        for name, log in self._ins:
-            by_dim[name] = tuple(self._coordinates(c) for c in self._columns[at : at + log])
-            at += log
-        return by_dim
+        if self._bases is None:
+            by_dim, at = {}, 0
+            for name, log in self._ins:
+                by_dim[name] = tuple([self._coordinates(c) for c in self._columns[at : at + log]])
+                at += log
+            self._bases = by_dim
+        return {**self._bases}
 
     def basis(self, dim: str, index: int) -> tuple[int, ...]:
         """The value on 2 ** index of an input dimension, as coordinates."""
@@ -206,7 +209,11 @@ class LinearMap:
         return coordinates
 
     def _coordinates(self, column: int) -> tuple[int, ...]:
-        return tuple(self._unflatten_out(column).values())
+        coordinates = []
+        for _, log in self._outs:
+            coordinates.append(column & (1 << log) - 1)
+            column >>= log
+        return tuple(coordinates)
 
     # -- comparing and printing ---------------------------------------------------------------------------------------
 

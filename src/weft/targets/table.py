@@ -84,11 +84,12 @@ def products(
     """
     entries = [
         entry
-        for entry in available(machine)
+        for entry in _BY_VENDOR.get(machine.vendor, {}).values()
         if entry.params.get("multiplies") == (left, right)
         and entry.params["accumulator"] == total
         and entry.params.get("warps", 1) == warps
         and not (precise and entry.is_coarse)
+        and entry.works_on(machine)
     ]
     return tuple(sorted(entries, key=lambda e: (e.cost / e.products, -e.products)))
 

@@ -11,7 +11,7 @@ from ..linear import LinearLayout
 from . import checks
 from .base import DistributedLayout
 from .cga import Bases, check_cga, combine
-from .parts import clip, dim_names, fragment, grow, identity_nd
+from .parts import boxes, clip, dim_names, fragment, grow, identity_nd
 
 __all__ = ["BlockedLayout", "DistributedLinearLayout", "SliceLayout"]
 
@@ -58,11 +58,8 @@ class BlockedLayout(DistributedLayout):
         return len(self.order)
 
     def _linear(self, shape: tuple[int, ...]) -> LinearLayout:
-        block = (
-            identity_nd("register", self.size_per_thread, self.order)
-            * identity_nd("lane", self.threads_per_warp, self.order)
-            * identity_nd("warp", self.warps_per_cta, self.order)
-        )
+        lanes, warps = ("lane", self.threads_per_warp), ("warp", self.warps_per_cta)
+        block = boxes(self.order, ("register", self.size_per_thread), lanes, warps)
         return combine(block, self.cga_layout, shape)
 
     def check_operand(self, index: int, k_width: int) -> None:

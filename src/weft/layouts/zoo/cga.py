@@ -10,6 +10,7 @@ the tile: [[1, 0]] says that block 1 has the second half along dimension 0, [[0,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from weft.base import LayoutError
@@ -36,6 +37,11 @@ def check_cga(owner: str, value: Any, rank: int) -> Bases:
 
 
 def _cga_linear(bases: Sequence[Sequence[int]], rank: int) -> LinearLayout:
+    return _cluster(tuple(map(tuple, bases)), rank)
+
+
+@lru_cache(maxsize=256)
+def _cluster(bases: Bases, rank: int) -> LinearLayout:
     return LinearLayout.from_bases({"block": bases}, dim_names(rank))
 
 
@@ -80,6 +86,9 @@ def combine(block: LinearLayout, cga_layout: Sequence[Sequence[int]], shape: Seq
     rank = len(shape)
     names = dim_names(rank)
     target = dict(zip(names, shape, strict=True))
+    if not cga_layout and not block.has_in("block"):
+        alone = clip(grow(block, target), target).transpose_outs(names)
+        return LinearLayout._make((*alone._ins, ("block", 0)), alone._outs, alone._columns)
     cluster = clip(_cga_linear(cga_layout, rank), target)
     sizes = {name: target[name] // cluster.out_dims[name] for name in names}
     fitted = clip(grow(block, sizes), sizes)

@@ -53,7 +53,7 @@ def sequence(owner: str, name: str, value: Any) -> tuple[Any, ...]:
     """A list, as a tuple."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)):
+    if not isinstance(value, (tuple, list, Sequence)) or isinstance(value, (str, bytes)):
         raise LayoutError(f"{owner}: {name} must be a list, got {value!r}")
     return tuple(value)
 

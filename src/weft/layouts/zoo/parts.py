@@ -6,9 +6,8 @@ In these, the order of output dimensions says along which dimension a layout rep
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from operator import mul
 
+from ..dims import exact_log2, placed, starts_of
 from ..linear import LinearLayout
 
 identity = LinearLayout.identity_1d
@@ -35,11 +34,37 @@ def identity_nd(in_dim: str, sizes: Sequence[int], order: Sequence[int], zero: i
 
     Along the dimension `zero` the count does not move: its places hold copies. The outputs are in the order of `order`.
     """
-    pieces = []
+    outs: list[tuple[str, int]] = []
+    columns: list[int] = []
+    at = 0
     for dim in order:
-        make = LinearLayout.zeros_1d if dim == zero else LinearLayout.identity_1d
-        pieces.append(make(sizes[dim], in_dim, f"dim{dim}"))
-    return reduce(mul, pieces)
+        log = exact_log2(sizes[dim], in_dim)
+        own = 0 if dim == zero else log
+        columns += [1 << at + i if own else 0 for i in range(log)]
+        outs.append((f"dim{dim}", own))
+        at += own
+    return LinearLayout._make([(in_dim, len(columns))], outs, columns)
+
+
+def boxes(order: Sequence[int], *parts: tuple[str, Sequence[int]]) -> LinearLayout:
+    """Boxes of boxes: the direct sum of what `identity_nd` makes of input dimensions with their sizes, the innermost
+    first."""
+    bits: dict[int, int] = dict.fromkeys(order, 0)
+    places: list[tuple[int, int]] = []
+    ins: list[tuple[str, int]] = []
+    for in_dim, sizes in parts:
+        before = len(places)
+        for dim in order:
+            begun = bits[dim]
+            bits[dim] += exact_log2(sizes[dim], in_dim)
+            places += [(dim, bit) for bit in range(begun, bits[dim])]
+        ins.append((in_dim, len(places) - before))
+    starts, at = dict[int, int](), 0
+    for dim, log in bits.items():
+        starts[dim] = at
+        at += log
+    outs = [(f"dim{dim}", log) for dim, log in bits.items()]
+    return LinearLayout._make(ins, outs, [1 << starts[dim] + bit for dim, bit in places])
 
 
 def copies(in_dim: str, count: int, out_dim: str) -> LinearLayout:
@@ -72,10 +97,11 @@ def clip(layout: LinearLayout, sizes: Mapping[str, int]) -> LinearLayout:
     """Wrap the layout where it exceeds these sizes: what was beyond is a copy of what is inside."""
     if all(size <= sizes[name] for name, size in layout.out_dims.items()):
         return layout
-    names = list(layout.out_dims)
-    outs = {name: min(size, sizes[name]) for name, size in layout.out_dims.items()}
-    bases = {
-        dim: [tuple(c & (outs[n] - 1) for n, c in zip(names, basis, strict=True)) for basis in columns]
-        for dim, columns in layout.bases.items()
-    }
-    return LinearLayout.from_bases(bases, outs, require_surjective=False)
+    outs = [(name, min(log, exact_log2(sizes[name], f"the output dimension {name}"))) for name, log in layout._outs]
+    starts = starts_of(outs)
+    kept, at = 0, 0
+    for (_, log), (_, own) in zip(layout._outs, outs, strict=True):
+        kept |= (1 << own) - 1 << at
+        at += log
+    columns = [placed(column & kept, layout._outs, starts) for column in layout._columns]
+    return LinearLayout._make(layout._ins, outs, columns)

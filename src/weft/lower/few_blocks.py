@@ -47,7 +47,6 @@ from weft.ops.table import ELEMENTWISE, ROWS
 
 FEWER = 0.8
 """The part of these lines where rows begin at multiples of less than 16 bytes, and next to nothing is computed."""
-LINE, SECTOR = 128, 32
 LEAST, LEAST_OF_SEVERAL = 2, 4
 """Blocks at a time, at least; and where a block loads several tiles, which it adds or multiplies."""
 NARROW = 4
@@ -79,18 +78,18 @@ def few_blocks(ops: Sequence[Operation], facts: AxisFacts, machine: Machine, rem
     if not machine.lines_at_a_time or any(op.name not in MOVED and op.name not in ELEMENTWISE for op in ops):
         return 0
     loads = [op for op in ops if op.name == "tt.load" and is_tensor(op.operands[0].type)]
-    lines = [line for op in loads if (line := _lines(op.operands[0], facts))]
+    lines = [line for op in loads if (line := _lines(op.operands[0], facts, machine))]
     if not lines:
         return 0
     loaded = max(prod(shape_of(op.operands[0].type)) for op in loads)
     cost = sum(ROWS[op.name].cost * _elements(op) for op in ops if op.name in ELEMENTWISE) / loaded
-    narrowest = min(_lane_bytes(op.operands[0], facts) for op in loads)
+    narrowest = min(_lane_bytes(op.operands[0], facts, machine) for op in loads)
     if cost > MOST_COST or (len(lines) > 1 and narrowest < NARROW):
         return 0
-    apart = min(_pieces(op.operands[0], facts)[2] for op in loads)
+    apart = min(_pieces(op.operands[0], facts, machine)[2] for op in loads)
     part = FEWER if apart < 16 and cost <= LITTLE_COST else 1.0
     most = max(LEAST if len(lines) == 1 else LEAST_OF_SEVERAL, round(part * machine.lines_at_a_time / sum(lines)))
-    rows = next(op for op in loads if _lines(op.operands[0], facts))
+    rows = next(op for op in loads if _lines(op.operands[0], facts, machine))
     why = f"rows begin anywhere, so that the loads of a block touch {round(sum(lines))} bytes of cache lines"
     why += f", of which {machine.lines_at_a_time} at a time are best"
     remarks.add(FewBlocks(span_of(rows), f"at most {most} blocks on a multiprocessor", why))
@@ -101,13 +100,13 @@ def _elements(op: Operation) -> int:
     return prod(shape_of(op.results[0].type)) if is_tensor(op.results[0].type) else 0
 
 
-def _pieces(pointers: SSAValue, facts: AxisFacts) -> tuple[int, int, int]:
+def _pieces(pointers: SSAValue, facts: AxisFacts, machine: Machine) -> tuple[int, int, int]:
     """Of the pieces of memory that a tile of pointers falls into: how many, the bytes of each, and what divides the
     distances between them.
     """
     facts_of, size = facts.of(pointers), bit_width(pointee_of(element_of(pointers.type))) // 8
     axis = max(range(len(facts_of.contiguity)), key=facts_of.contiguity.__getitem__)
-    run, apart, value = facts_of.contiguity[axis], LINE, pointers
+    run, apart, value = facts_of.contiguity[axis], machine.line_bytes, pointers
     while isinstance(op := value.owner, Operation) and op.name in ("tt.addptr", "tt.broadcast"):
         if op.name == "tt.addptr":
             apart = min(apart, facts.of(op.operands[1]).divisibility[axis] * size)
@@ -115,18 +114,19 @@ def _pieces(pointers: SSAValue, facts: AxisFacts) -> tuple[int, int, int]:
     return prod(shape_of(pointers.type)) // run, run * size, apart
 
 
-def _lane_bytes(pointers: SSAValue, facts: AxisFacts) -> int:
-    _, length, divisor = _pieces(pointers, facts)
+def _lane_bytes(pointers: SSAValue, facts: AxisFacts, machine: Machine) -> int:
+    _, length, divisor = _pieces(pointers, facts, machine)
     return min(length, divisor)
 
 
-def _lines(pointers: SSAValue, facts: AxisFacts) -> float:
+def _lines(pointers: SSAValue, facts: AxisFacts, machine: Machine) -> float:
     """Bytes of the lines that a tile of rows lies in; 0 where its rows begin at sectors, or are not rows."""
-    count, length, divisor = _pieces(pointers, facts)
+    count, length, divisor = _pieces(pointers, facts, machine)
     size = bit_width(pointee_of(element_of(pointers.type))) // 8
-    if count < 2 or length < SECTOR or size < 2 or divisor >= min(SECTOR, SPECIALISED * size):
+    sector = machine.sector_bytes
+    if count < 2 or length < sector or size < 2 or divisor >= min(sector, SPECIALISED * size):
         return 0.0
-    return count * (length + LINE - divisor)
+    return count * (length + machine.line_bytes - divisor)
 
 
 def few_copies(program: LaneProgram) -> int:

@@ -145,7 +145,7 @@ def weighted(x, w, out, B: tl.constexpr):
 def weighted_rows() -> LaneProgram:
     types = {**dict.fromkeys(("x", "w", "out"), "*fp32"), "B": "constexpr"}
     facts = {(k,): [["tt.divisibility", 16]] for k in range(3)}
-    return lane_program(ASTSource(weighted, types, {"B": 32768}, facts), TARGET, {"num_warps": 16})
+    return lane_program(ASTSource(weighted, types, {"B": 262144}, facts), TARGET, {"num_warps": 16})
 
 
 def test_weights_are_asked_for_while_others_are_used() -> None:

@@ -136,9 +136,7 @@ def test_results_of_any_type_are_sent(dtype: Any) -> None:
 @pytest.mark.parametrize("name", ["mbarrier.init", "expect_tx", "wait.parity", "made.arrive", "st.async"])
 def test_nothing_of_an_exchange_can_be_left_out(name: str) -> None:
     """Without any one of its instructions there is an error; an arrival goes with the wait for it."""
-    source = weft.ASTSource(
-        softmax_kernel, {"x": "*fp32", "out": "*fp32", "n": "i32", "stride": "i32"}, {"BLOCK": 256}
-    )
+    source = weft.ASTSource(softmax_kernel, {"x": "*fp32", "out": "*fp32", "n": "i32", "stride": "i32"}, {"BLOCK": 256})
     program = lane_program(source, "sim:cuda:90", {"num_ctas": 2, "num_warps": 1})
     ops, x = list(program.body.ops), np.zeros((1, 256), np.float32)
     chosen = [op for op in ops if name in op.attrs.get("isa", "")]
@@ -293,8 +291,15 @@ def test_a_row_that_waits_in_shared_memory_has_room_there(n: int, blocks: int) -
 def test_rows_that_are_reduced_again_are_divided_less() -> None:
     """Of 512 threads each has 64 words, half of them in shared memory, and not 32: fewer blocks wait for each other."""
     assert blocks_of(norm_kernel, np.float32, 131072, num_warps=16) == 4
-    assert blocks_of(norm_kernel, np.float16, 131072, num_warps=16) == 2
+    assert blocks_of(norm_kernel, np.float16, 262144, num_warps=16) == 4
     assert blocks_of(softmax_kernel, np.float32, 131072, num_warps=16) == 8, "its exponentials are dear"
+
+
+@pytest.mark.parametrize(("dtype", "blocks"), [(np.float32, (2, 4, 4)), (np.float16, (1, 2, 4))])
+def test_rows_of_which_the_next_are_asked_for_are_divided_more(dtype: Any, blocks: tuple[int, ...]) -> None:
+    """Into 32 words of each of 512 threads, if four blocks are enough for that, although one has room for 64."""
+    assert tuple(blocks_of(norm_kernel, dtype, n, num_warps=16) for n in (32768, 65536, 131072)) == blocks
+    assert blocks_of(norm_kernel, dtype, 32768, "cuda:100", num_warps=16) == 1, "there nobody asks"
 
 
 def test_a_row_of_a_cluster_is_right() -> None:

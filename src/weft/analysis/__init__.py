@@ -11,6 +11,7 @@ from weft.base import lazy_face
 from .axis import *
 from .bounds import *
 from .combining import *
+from .consecutive import *
 from .operands import *
 from .wrapping import *
 

@@ -18,6 +18,7 @@ from weft.ir.lane import ELEMENT_BITS, Value
 from weft.layouts import LinearLayout, f2
 
 from .context import Context, elem_of, lowering, tile_shape
+from .next_rows import ask_for_next
 from .runs import alike
 from .telling import tell_width
 
@@ -171,6 +172,7 @@ def _load(c: Context, op: Operation) -> None:
         return
     order, vector = access_order(c, pointer, mask, ELEMENT_BITS[elem])
     _tell(c, "load", op, pointer, mask, ELEMENT_BITS[elem], vector)
+    ask_for_next(c, op)
     starts = _starts(order, vector)
     place: Sequence[int] = range(len(order))
     if vector == 1 and not hints_of(op).get("volatile"):  # elements of one address are loaded once

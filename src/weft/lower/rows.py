@@ -162,8 +162,7 @@ class Load:
 @lowering("weft.load_row")
 def _load(c: Context, op: Operation) -> None:
     result, parts = op.results[0], parts_of(c, op)
-    if result in parts.waiting and parts.are_stored:
-        ask_for_next(c, op)
+    ask_for_next(c, op)
     load = Load(c, op)
     if result in parts.waiting:
         geometry = geometry_of(op, result)

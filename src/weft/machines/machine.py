@@ -95,6 +95,8 @@ class Machine:
     anywhere; 0 where nobody has measured it."""
     copied_at_a_time: int = 0
     """Bytes that it is best to copy at a time in blocks of 8 to 32 KB; 0 where nobody has measured it."""
+    l2_size: int = 0
+    """Bytes of its L2 cache; 0 where nobody has said it."""
     rows_ahead: int = 0
     """Bytes of long rows that are best on their way to the L2 cache ahead of the programs that load them; 0 where
     nobody has measured it."""

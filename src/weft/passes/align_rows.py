@@ -37,7 +37,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft import ir
-from weft.analysis import AxisFacts, commutes, limit_of_run
+from weft.analysis import AxisFacts, Row, Term, commutes, limit_of_run, row_at, scalar_of
 from weft.base.remarks import NO_REMARKS, LayoutChanged, RemarkCollector, RowAligned
 from weft.ir.gpu import LayoutAttr, encoding_for, encoding_of
 from weft.ir.gpu.rows import LoadRowOp, StoreRowOp
@@ -54,20 +54,13 @@ MOST_RUN = 8
 """Elements: the ends of a row, two runs each, are one element a lane."""
 MOST_SHIFTED = 4
 """Bytes of an element, at most, that is read from vectors that are not aligned: words are what is shifted."""
-Term = SSAValue | int
 
 
 @dataclass
-class _Row:
-    """A load or store of consecutive elements: those from `base` + `terms` on, as far as `ends` say."""
+class _Row(Row):
+    """A load or store of a row."""
 
     op: Operation
-    base: SSAValue
-    terms: list[Term]
-    ends: list[tuple[Term, list[Term], int]]
-    """Elements are there below each of these bounds, less what is added to the element's number, plus 0 or 1."""
-    conditions: list[SSAValue]
-    """None is there unless these scalars hold."""
     other: Term | None
     size: int
     vector: int
@@ -120,18 +113,16 @@ def _rows(layout: LayoutAttr, users: recoalesce.Users) -> list[_Row] | None:
 
 def _row(op: Operation, facts: AxisFacts) -> _Row | None:
     """A load or store as one of a row; None where it is not one."""
-    place = _place(op.operands[0])
+    found = row_at(op.operands[0], recoalesce.masks_of(op))
     bits = ir.bit_width(ir.pointee_of(ir.element_of(op.operands[0].type)))
-    if place is None or bits not in (8, 16, 32, 64):
+    if found is None or bits not in (8, 16, 32, 64):
         return None
     if "isVolatile" in op.properties and ir.int_value(op.properties["isVolatile"]):
         return None
-    base, terms = place
-    row = _Row(op, base, terms, [], [], None, bits // 8, recoalesce.vector_of(op, facts, bits))
-    if not all(_bound(mask, row) for mask in recoalesce.masks_of(op)):
-        return None
+    vector = recoalesce.vector_of(op, facts, bits)
+    row = _Row(found.base, found.terms, found.ends, found.conditions, op, None, bits // 8, vector)
     if op.name == "tt.load" and len(op.operands) > 2:
-        row.other = _scalar(op.operands[2])
+        row.other = scalar_of(op.operands[2])
         if row.other is None:
             return None
     return row
@@ -143,76 +134,6 @@ def _note_alignment(row: _Row, run: int, facts: AxisFacts) -> None:
     row.loose = [t for t in row.terms if not isinstance(t, int) and facts.of(t).divisibility[0] < run]
     constant = sum(t for t in row.terms if isinstance(t, int)) % run
     row.key = (*sorted(id(t) for t in row.loose), constant, *(() if row.is_based else (id(row.base), row.size)))
-
-
-def _scalar(value: SSAValue) -> Term | None:
-    """The scalar, or the integer constant, that a tile repeats."""
-    op = value.owner
-    if not ir.is_tensor(value.type):
-        return value
-    if not isinstance(op, Operation):
-        return None
-    if op.name == "tt.splat":
-        return op.operands[0]
-    if op.name == "arith.constant":
-        number = ir.splat_value(op.properties["value"])
-        return number if number is not None else None  # type: ignore[return-value]
-    return None
-
-
-def _sum(value: SSAValue) -> tuple[int, list[Term]] | None:
-    """How many times the numbers of the tile's places, and which scalars, are added up to a tile or scalar."""
-    op = value.owner
-    if isinstance(op, Operation) and op.name in ("arith.addi", "arith.extsi"):
-        parts = [_sum(x) for x in op.operands]
-        if any(x is None for x in parts):
-            return None
-        return sum(x[0] for x in parts if x), [t for x in parts if x for t in x[1]]
-    if not ir.is_tensor(value.type):
-        return 0, [value]
-    if isinstance(op, Operation) and op.name == "tt.make_range":
-        return 1, []
-    scalar = _scalar(value)
-    if scalar is None or isinstance(scalar, int):
-        return None if scalar is None else (0, [scalar])
-    return _sum(scalar)
-
-
-def _place(pointer: SSAValue) -> tuple[SSAValue, list[Term]] | None:
-    """(where a row begins, what is added to that) for a tile of consecutive addresses."""
-    terms, count = list[Term](), 0
-    while True:
-        op = pointer.owner
-        if isinstance(op, Operation) and op.name == "tt.splat":
-            pointer = op.operands[0]
-        elif isinstance(op, Operation) and op.name == "tt.addptr" and "tt.divisibility" not in op.attributes:
-            index = _sum(op.operands[1])
-            if index is None:
-                return None
-            count += index[0]
-            terms += index[1]
-            pointer = op.operands[0]
-        else:
-            return (pointer, terms) if count == 1 and not ir.is_tensor(pointer.type) else None
-
-
-def _bound(mask: SSAValue, row: _Row) -> bool:
-    """Note what a mask says of where a row ends; whether it says no more than that."""
-    op = mask.owner
-    if isinstance(op, Operation) and op.name == "arith.andi":
-        return all(_bound(x, row) for x in op.operands)
-    if not isinstance(op, Operation) or op.name != "arith.cmpi":
-        scalar = _scalar(mask)
-        if isinstance(scalar, SSAValue):
-            row.conditions.append(scalar)
-        return isinstance(scalar, SSAValue) or scalar in (-1, 1, True)
-    predicate = ir.int_value(op.properties["predicate"])
-    left, right = op.operands if predicate in (2, 3) else reversed(op.operands)
-    numbers, limit = _sum(left), _scalar(right)
-    if predicate not in (2, 3, 4, 5) or numbers is None or numbers[0] != 1 or limit is None:
-        return False
-    row.ends.append((limit, numbers[1], int(predicate in (3, 5))))
-    return True
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------------

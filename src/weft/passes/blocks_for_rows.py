@@ -49,7 +49,11 @@ four; of 262,144 165 in clusters of four, 171 in clusters of eight. (RMS norms, 
 about: 157 and 145 us.)"""
 FEW_BLOCKS = 4
 """Of a cluster whose blocks have 1,024 threads, if such a part is enough for them: an RMS norm of 262,144 elements of
-f32 takes 153 us, and 166 by eight blocks."""
+f32 takes 153 us, and 166 by eight blocks. And of one whose threads have half of that because the row of a later program
+is asked for meanwhile (lower/next_rows.py), for which the L2 cache has no room beside rows of 64 words a thread. Layer
+norms of 65,536 elements then take 145 us instead of 148 (f32, by four blocks) and 144 instead of 148 (bf16, by two), an
+RMS norm of 50,257 of bf16 139 instead of 153 by two. With 131,072 elements of f32 it would be eight blocks: 153 and
+151."""
 OTHERS = 32
 """Registers of a thread for addresses, masks and what is computed at the moment."""
 PARKING = 512
@@ -76,18 +80,24 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
         return 1
     reduction, held = max(_held(ops).items(), key=lambda item: item[1])
     words, room = held // threads, room_of(machine, threads)
-    again = _reduced_again(ops, are_stored=threads >= PARKING)
+    again = _reduced(ops, 2, are_stored=threads >= PARKING)
     if machine.async_copies and again and _are_odd(again):
         blocks = next((n for n in (1, 2, 4) if machine.blocks_with_rows(threads, words // n)), most)
         if blocks > 1:
             why = f"{words} words of each thread wait in shared memory, in which one block has less room"
             remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
         return blocks
-    if words <= room:
-        return 1
     part = ir.shape_of(reduction.operands[0].type)[0] // threads
     if threads >= PARKING:
         part = min(part, _loaded(reduction) // threads)
+    may_be_few = PARKING <= threads < machine.enough_threads and PART < part <= PART * FEW_BLOCKS
+    if machine.rows_ahead and may_be_few and _reduced(ops, 1, are_stored=True):
+        blocks = part // PART
+        why = f"with {part} words of each thread the L2 cache has no room for rows that are asked for ahead"
+        remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
+        return blocks
+    if words <= room:
+        return 1
     blocks = min(most, max(2, part // PART))
     tiles = [op for op in ops if op.name == "tt.load" and ir.is_tensor(op.results[0].type)]
     if threads >= PARKING and (again or threads >= machine.enough_threads) and not _are_odd(tiles):
@@ -143,9 +153,9 @@ def _held(ops: list[Operation]) -> dict[Operation, int]:
     return held
 
 
-def _reduced_again(ops: Sequence[Operation], are_stored: bool) -> list[Operation]:
-    """The loads of rows that are all reduced more than once, and stored if they are to be, and nothing dear is computed
-    of them for several; none where it is not so."""
+def _reduced(ops: Sequence[Operation], least: int, are_stored: bool) -> list[Operation]:
+    """The loads of rows that are all reduced so often at least, and stored if they are to be, and nothing dear is
+    computed of them for several; none where it is not so."""
     users: dict[SSAValue, set[Operation]] = {}
     """Of each tile: the reductions and stores that are computed from it."""
     loads = list[Operation]()
@@ -162,7 +172,7 @@ def _reduced_again(ops: Sequence[Operation], are_stored: bool) -> list[Operation
         if op.name == "tt.load" and ir.is_tensor(op.results[0].type):
             names = [user.name for user in users.get(op.results[0], ())]
             if "tt.reduce" in names:
-                if names.count("tt.reduce") == 1 or (are_stored and "tt.store" not in names):
+                if names.count("tt.reduce") < least or (are_stored and "tt.store" not in names):
                     return []
                 loads.append(op)
     return loads

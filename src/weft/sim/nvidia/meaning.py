@@ -14,7 +14,7 @@ from ..errors import DivergenceError
 from ..machine import Batch, Context, Wait
 from ..special import run_instruction
 from ..values import Array
-from . import bulk, ping_pong, products
+from . import asked, bulk, ping_pong, products
 from .assembly import assembly
 from .assembly_memory import touches_memory
 from .barriers import mbarrier
@@ -23,7 +23,7 @@ from .maps import tensor_map
 from .sent import send
 
 ORDERING = (
-    *("wgmma.", "fence.mbarrier_init", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch", "prefetch."),
+    *("wgmma.", "fence.mbarrier_init", "setmaxnreg.", "tensormap.acquire", "tensormap.prefetch"),
     "turn.",
 )
 """Instructions that only order others, or tell the hardware something."""
@@ -38,6 +38,8 @@ class Nvidia:
             return mbarrier(context, op)
         if name.startswith(("cp.async.bulk.", "cp.reduce.async.bulk.")):
             return bulk.bulk(context, op)
+        if name == "prefetch.bulk.L2":
+            return asked.ask(context, op)
         if name.startswith("st.async."):
             return send(context, op)
         if name.startswith("barrier.cluster."):

@@ -186,6 +186,56 @@ def one_below_another(a, a2, a3, a4, b, c, c2, c3, c4, M, N, K,
 
 
 @jit
+def below_and_beside(a, a2, a3, a4, b, b2, c, c2, c3, c4, d, d2, d3, d4, M, N, K,
+                     N1: tl.constexpr, N2: tl.constexpr,
+                     M1: tl.constexpr, M2: tl.constexpr, M3: tl.constexpr, M4: tl.constexpr,
+                     BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
+    """The same of tiles neither whose rows nor whose columns are a power of two: their columns, N1 + N2, are the rows
+    of two products of c^T = b^T a^T. `d` are descriptors of c with blocks of N2 columns."""
+    BM: tl.constexpr = M1 + M2 + M3 + M4
+    BN: tl.constexpr = N1 + N2
+    blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)
+    for tile in tl.range(tl.program_id(0), blocks_m * blocks_n, PROGRAMS, flatten=True, warp_specialize=ASKED):
+        j, i = place(tile, GROUP * blocks_m, blocks_n, GROUP)
+        row, column = i * BM, j * BN
+        acc, low = tl.zeros((N1, M1), tl.float32), tl.zeros((N2, M1), tl.float32)
+        acc2, low2 = tl.zeros((N1, max(M2, 1)), tl.float32), tl.zeros((N2, max(M2, 1)), tl.float32)
+        acc3, low3 = tl.zeros((N1, max(M3, 1)), tl.float32), tl.zeros((N2, max(M3, 1)), tl.float32)
+        acc4, low4 = tl.zeros((N1, max(M4, 1)), tl.float32), tl.zeros((N2, max(M4, 1)), tl.float32)
+        for at in range(0, K, BK):
+            x, x2 = b.load([at, column]).T, b2.load([at, column + N1]).T
+            y = a.load([row, at]).T
+            y2 = a2.load([row + M1, at]).T if M2 else y
+            y3 = a3.load([row + M1 + M2, at]).T if M3 else y
+            y4 = a4.load([row + M1 + M2 + M3, at]).T if M4 else y
+            acc = tl.dot(x, y, acc)
+            if M2:
+                acc2 = tl.dot(x, y2, acc2)
+            if M3:
+                acc3 = tl.dot(x, y3, acc3)
+            if M4:
+                acc4 = tl.dot(x, y4, acc4)
+            low = tl.dot(x2, y, low)
+            if M2:
+                low2 = tl.dot(x2, y2, low2)
+            if M3:
+                low3 = tl.dot(x2, y3, low3)
+            if M4:
+                low4 = tl.dot(x2, y4, low4)
+        c.store([row, column], acc.to(c.dtype).T)
+        d.store([row, column + N1], low.to(c.dtype).T)
+        if M2:
+            c2.store([row + M1, column], acc2.to(c.dtype).T)
+            d2.store([row + M1, column + N1], low2.to(c.dtype).T)
+        if M3:
+            c3.store([row + M1 + M2, column], acc3.to(c.dtype).T)
+            d3.store([row + M1 + M2, column + N1], low3.to(c.dtype).T)
+        if M4:
+            c4.store([row + M1 + M2 + M3, column], acc4.to(c.dtype).T)
+            d4.store([row + M1 + M2 + M3, column + N1], low4.to(c.dtype).T)
+
+
+@jit
 def store_in_halves(c, row, column, total):
     """Stores what is the transposed of `total`."""
     half: tl.constexpr = total.shape[0] // 2

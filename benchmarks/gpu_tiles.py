@@ -4,10 +4,10 @@
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
 "tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" and "below" the same of
-tiles whose columns, or rows, are no power of two (up to four sums), "crossed" of tiles of which neither are, "one" a
-program for each tile, "split" several for each, which divide K, and "tail" is "halves" whose last tiles, which are no
-whole wave, are done in small parts by a second launch. Triton does not get the configurations of clusters (two blocks
-that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
+tiles whose columns, or rows, are no power of two (up to four sums), "crossed" and "both" of tiles of which neither are,
+"one" a program for each tile, "split" several for each, which divide K, and "tail" is "halves" whose last tiles, which
+are no whole wave, are done in small parts by a second launch. Triton does not get the configurations of clusters (two
+blocks that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
 (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median; a line that falls short of its goal
 (goals.py) says so. With --neighbours: sizes for which no configuration was chosen. With --rows: what rows of A, B or C
 that begin within a line of memory cost.
@@ -46,6 +46,7 @@ SOURCES = {
     "beside": "side_by_side",
     "below": "one_below_another",
     "crossed": "crossed",
+    "both": "below_and_beside",
 }
 SMALL_PART = (64, 128)
 """Rows and columns of the parts into which tiles beyond the last whole wave fall."""
@@ -69,6 +70,10 @@ BESIDE = [
     ("below", (128, 128, 32, 16), 256, 64, 8, 4, 2, True),
     ("below", (128, 128, 64, 32), 256, 64, 8, 3, 2, True),
     ("crossed", (128, 64), (256, 128), 64, 8, 3, 2, True),
+    ("both", (256, 128), (128, 64), 64, 8, 4, 2, True),
+    ("both", (256, 128, 64), (128, 64), 64, 8, 3, 2, True),
+    ("both", (128, 128, 128, 64), (128, 64), 64, 8, 4, 2, True),
+    ("both", (128, 64, 32, 16), (256, 128), 64, 8, 3, 2, True),
     ("halves", 512, 256, 64, 8, 4, 4, True),
     ("tiles", 256, 512, 64, 8, 3, 4, True),
 ]
@@ -148,8 +153,8 @@ def launcher(side, configuration, a, b, c, **options):
     tiles, clusters = triton.cdiv(m, whole(bm)) * triton.cdiv(n, whole(bn)), room(blocks)
     options |= {"ASKED": asked and side == "Weft"}
     large = {"num_warps": warps, "num_stages": stages, "num_ctas": blocks}
-    if source in ("beside", "below", "crossed"):
-        sides, sizes = (crossed_sums if source == "crossed" else several_sums)(side, a, b, c, bm, bn, bk)
+    if source in DESCRIBED:
+        sides, sizes = DESCRIBED[source](side, a, b, c, bm, bn, bk)
         more = sizes | {"BK": bk, "GROUP": in_group(bm), "PROGRAMS": clusters}
         return lambda: kernel[(min(clusters, tiles),)](*sides, m, n, k, **more, **large, **options)
     sides = described(side, a, b, c, bm, bn, bk, source not in ("tiles", "one", "split"))
@@ -185,9 +190,10 @@ def whole(size):
 
 
 def in_group(size):
-    """How many rows of tiles follow each other before the next columns. Tiles of 512 rows gain by fewer: on an H200,
-    5000x2056x1544 takes 57.4 us by twos and 58.8 by eights; those of 256 rows do not care."""
-    return 2 if whole(size) >= 512 else 8
+    """How many rows of tiles follow each other before the next columns. Tiles of many rows gain by fewer: on an H200,
+    5000x2056x1544 takes 57.4 us by twos and 58.8 by eights with 512 rows, 56.7 by twos and 58.7 by sixes with 448.
+    Those of 256 rows do not care."""
+    return 2 if whole(size) >= 448 else 8
 
 
 def several_sums(side, a, b, c, bm, bn, bk):
@@ -209,6 +215,18 @@ def crossed_sums(side, a, b, c, bm, bn, bk):
     blocks = [*((a, x, bk) for x in bm), *((b, bk, x) for x in bn), *((c, x, y) for x in bm for y in bn)]
     sizes = {"M1": bm[0], "M2": bm[1], "N1": bn[0], "N2": bn[1]}
     return [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks], sizes
+
+
+def transposed_sums(side, a, b, c, bm, bn, bk):
+    """Descriptors and sizes of tiles of up to four sums below one another, and of two beside each other."""
+    parts = (*bm, 0, 0, 0)[:4]
+    own = [x or parts[0] for x in parts]
+    blocks = [*((a, x, bk) for x in own), *((b, bk, x) for x in bn), *((c, x, y) for y in bn for x in own)]
+    sizes = {f"M{i + 1}": x for i, x in enumerate(parts)} | {f"N{i + 1}": x for i, x in enumerate(bn)}
+    return [SIDES[side][1].from_tensor(x, list(block)) for x, *block in blocks], sizes
+
+
+DESCRIBED = {"beside": several_sums, "below": several_sums, "crossed": crossed_sums, "both": transposed_sums}
 
 
 def launches(side, configurations, a, b, c):

@@ -12,6 +12,7 @@ import weft
 import weft.language as tl
 from weft.passes.blocks_of_clusters import of_product, own_shape
 
+from .crossed import Crossed
 from .running import aligned
 from .specialized import SCHEDULES, described, is_specialized, simulated, why_not
 
@@ -133,6 +134,29 @@ def test_rows_of_the_transposed_product(warps: int, blocks: int, schedule: Any) 
     np.testing.assert_allclose(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64), atol=0.05)
 
 
+CASES = {
+    "one block": (Crossed(), {48, 24}),
+    "two blocks that divide columns": (Crossed((48, 392, 72), columns=(256, 128), blocks=2), {48, 24}),
+    "two blocks that divide rows": (Crossed((392, 200, 72), rows=(256, 128), blocks=2), {192, 96}),
+    "stored by way of two buffers": (Crossed((168, 200, 72), rows=(64, 16), stages=6, programs=1), {80, 40}),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    [("one block", None), *(pytest.param(x, s, marks=slow) for x in CASES for s in SCHEDULES[:4])],
+)
+def test_two_left_operands(name: str, schedule: Any) -> None:
+    """Two instructions multiply all four products; of the lower ones each warp group has every other 8 columns."""
+    case, columns = CASES[name]
+    c, made = case.run(options=schedule)
+    assert is_specialized(made), why_not(made)
+    assert {int(x) for x in re.findall(r"wgmma\.m64n(\d+)k", made.asm["lane"])} == columns
+    assert made.asm["ttgir"].count("async_tma_copy_local_to_global") == 4
+    assert len(re.findall(r"_stored\w* = ttg.local_alloc", made.asm["ttgir"])) == (2 if "two buffers" in name else 4)
+    np.testing.assert_allclose(c.astype(np.float64), case.exact(), atol=0.05)
+
+
 @pytest.mark.parametrize(
     ("rows", "columns", "own"),
     [
@@ -147,6 +171,13 @@ def test_blocks_divide_products_alike(rows: int, columns: tuple[int, int], own: 
     shapes = [(rows, n) for n in columns if n]
     blocks = [own_shape(shape, of_product(shape, 2, sum(columns))) for shape in shapes]
     assert {m for m, _ in blocks} == {own[0]} and sum(n for _, n in blocks) == own[1]
+
+
+@pytest.mark.parametrize(("rows", "columns", "own"), [((128, 64), 448, (192, 224)), ((256, 128), 240, (192, 240))])
+def test_blocks_divide_two_left_operands_alike(rows: tuple[int, int], columns: int, own: tuple[int, int]) -> None:
+    """Of 384 x 240 each of two blocks has 192 x 240, though it would have 128 x 120 of the lower 128 x 240 alone."""
+    blocks = [own_shape((n, columns), of_product((n, columns), 2, columns, rows)) for n in rows]
+    assert (sum(m for m, _ in blocks), *{n for _, n in blocks}) == own
 
 
 @slow

@@ -71,17 +71,18 @@ def _along(shape: Sequence[int], dims: Sequence[int], blocks: int) -> Bases:
     return tuple(tuple(b) for b in make_cga_layout(parts, split, order))
 
 
-def of_product(shape: Sequence[int], blocks: int, together: int) -> Bases:
-    """A batch first; then parts of 128 rows, or 64 if columns would be divided too far. `together` are the columns of
+def of_product(shape: Sequence[int], blocks: int, columns_of_all: int, rows_of_all: Sequence[int] = ()) -> Bases:
+    """A batch first; then parts of 128 rows, or 64 if columns would be divided too far. `columns_of_all` are those of
     all products of the same left operand: of 256 rows and 384 columns in all, each of two blocks has 256 and 192.
+    `rows_of_all` are those of each product of the same right operand, which are divided alike.
     """
     batch = min(blocks, shape[0]) if len(shape) == 3 else 1
     left, (rows, columns) = blocks // batch, shape[-2:]
-    by_rows = 1
+    by_rows, tall = 1, rows_of_all or (rows,)
     for part in (2 * SMALLEST_PART, SMALLEST_PART):
-        most = max(1, min(rows // part, left))
-        ways = [x for x in (most >> i for i in range(most.bit_length())) if together // (left // x) >= SMALLEST_PART]
-        by_rows = min(ways, key=lambda x: rows // x + together * x // left, default=most)
+        most = max(1, min(max(tall) // part, min(tall) // SMALLEST_PART, left))
+        ways = [x for x in (most >> i for i in range(most.bit_length())) if columns_of_all * x // left >= SMALLEST_PART]
+        by_rows = min(ways, key=lambda x: sum(tall) // x + columns_of_all * x // left, default=most)
         if ways:
             break
     by_columns = min(left // by_rows, max(1, columns // 8))
@@ -120,13 +121,16 @@ class Clusters:
             self._unite(group)
         pending: list[Operation] = []
         columns: dict[SSAValue, int] = {}
+        rows: dict[SSAValue, list[int]] = {}
         for op in walk(block):
             if op.name == "tt.dot":
-                columns[op.operands[0]] = columns.get(op.operands[0], 0) + shape_of(op.results[0].type)[-1]
+                *_, more_rows, more_columns = shape_of(op.results[0].type)
+                columns[op.operands[0]] = columns.get(op.operands[0], 0) + more_columns
+                rows.setdefault(op.operands[1], []).append(more_rows)
         for op in walk(block):
             if op.name == "tt.dot":
-                shape = shape_of(op.results[0].type)
-                division = self.products[op] = of_product(shape, self.blocks, columns[op.operands[0]])
+                shape, of_all = shape_of(op.results[0].type), (columns[op.operands[0]], rows[op.operands[1]])
+                division = self.products[op] = of_product(shape, self.blocks, *of_all)
                 self._wish(op.results[0], 3, division)
                 for index in (0, 1):
                     self._wish(op.operands[index], 2, operand_division(division, index))

@@ -11,6 +11,12 @@ size in the buffer at that origin, or the registers that hold it.
 
 Products side by side (`ttng.SIDE_BY_SIDE`) are one: an instruction of all their columns, whose accumulator is the
 registers of one after those of the other. It reads their left operand once.
+
+Where warp groups divide columns, what one of them has counts as if the others' were not there. Every other 8 columns
+are a matrix too, whose distance from 8 columns to the next is twice that of the buffer:
+
+    columns           0-7   8-15   16-23   24-31   32-39   40-47        two products of 32 and 16 columns side by side
+    warp group         0     1      0       1       0       1           each instruction has 24 columns
 """
 
 from __future__ import annotations
@@ -44,9 +50,11 @@ GROUP = 4
 
 class _Buffer:
     """An operand in shared memory: `rows` are those along M or N. If they are more than the buffer has, others follow
-    it."""
+    it. `others` are the rows by which warp groups move, which do not count among those of one group."""
 
-    def __init__(self, c: Context, value: SSAValue, side: str, rows: int, depth: int) -> None:
+    def __init__(
+        self, c: Context, value: SSAValue, side: str, rows: int, depth: int, others: Sequence[int] = ()
+    ) -> None:
         type = value.type
         assert isinstance(type, MemDescType)
         c.only_own(value, "a product with")
@@ -54,10 +62,11 @@ class _Buffer:
         self.bits = bit_width(type.element_type)
         by_dim = places(type.linear, self.bits // 8)
         self.rows, self.depth = by_dim if side == "left" else by_dim[::-1]
-        beyond = (rows - 1).bit_length() - len(self.rows)
+        own = [place for i, place in enumerate(self.rows) if 1 << i not in others]
+        beyond = (rows - 1).bit_length() - len(own)
         whole = type.linear.in_dims["offset"] * self.bits // 8
-        self.rows = [*self.rows, *(whole << i for i in range(beyond))]
-        matrix = matrix_of(self.rows, self.depth, rows, depth, self.bits) if not type.gaps else None
+        self.own = [*own, *(whole << i for i in range(beyond))]
+        matrix = matrix_of(self.own, self.depth, rows, depth, self.bits) if not type.gaps else None
         if matrix is None:
             raise not_readable(value, side, rows, depth, self.bits, c.build.span)
         self.matrix: Matrix = matrix
@@ -82,10 +91,11 @@ class _Buffer:
         return bases
 
     def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int], rows: Sequence[int]) -> Value:
-        """i64: for the tiles that begin at (row, k), one register each; warps move by these rows, and blocks do."""
+        """i64: for the tiles of a group that begin at (row, k), one register each; warps move by these rows, and blocks
+        do."""
         m = self.matrix
         blocks = [start(m, f2.multiply(self.rows, row)) for row in self.by_block(rows)]
-        registers = [start(m, origin(self.rows, self.depth, row, k) ^ self.offset) for row, k in at]
+        registers = [start(m, origin(self.own, self.depth, row, k) ^ self.offset) for row, k in at]
         warps = [start(m, f2.multiply(self.rows, row)) for row in by_warp]
         c = self.c
         rest = descriptor(0, m.leading, m.stride, m.swizzle)
@@ -159,7 +169,7 @@ def _entries(c: Context, op: WarpGroupDotOp) -> list[Instruction]:
     """The instructions with the most columns whose tile divides the result's layout."""
     layout = c.layout(op.d)
     candidates = _candidates(c, op.a, op.b, elem_of(op.d.type))
-    n = _columns(candidates, layout)
+    n = _columns(candidates, _of_group(layout))
     if not n:
         smallest = min(candidates, key=lambda x: (x.shape[1], len(x.name)))
         wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
@@ -179,12 +189,12 @@ class _Product:
         self.c, self.ops, self.layout, self.result = c, ops, c.layout(ops[0].d), named(ops[0].d)
         self.columns = sum(x[0].shape[1] for x in entries)
         self.buffer_a = _Buffer(c, a, "left", 64, k) if not is_tensor(a.type) else None
-        self.buffer_b = _Buffer(c, b, "right", self.columns, k)
+        self.buffer_b = _Buffer(c, b, "right", self.columns, k, _columns_of_groups(self.layout))
         trans = (self.buffer_a is not None and self.buffer_a.matrix.trans, self.buffer_b.matrix.trans)
         variant = {"registers": is_tensor(a.type), "trans": trans}
         chosen = [next(x for x in those if variant.items() <= x.params.items()) for those in entries]
         self.entry = instruction(with_columns(chosen[0].name, self.columns))
-        self.by_tile = [_by_tile(c.layout(op.d), entry) for op, entry in zip(ops, chosen, strict=True)]
+        self.by_tile = [_by_tile(_of_group(c.layout(op.d)), entry) for op, entry in zip(ops, chosen, strict=True)]
         self.origins = sorted(self.by_tile[0])
         # warps of a group hold rows 16 apart; from the third bit on they are other groups, at other rows or columns
         groups = [tuple(basis) for basis in self.layout.bases["warp"]][2:]
@@ -293,6 +303,30 @@ class _Product:
 
     def _columns(self) -> list[int]:
         return sorted({j for _, j in self.origins})
+
+
+def _columns_of_groups(layout: LinearLayout) -> list[int]:
+    """The columns by which warp groups move, where each of these is a bit that nothing else moves by."""
+    moves = [basis for d in ("register", "lane", "block") for basis in layout.bases.get(d, ())]
+    groups = layout.bases["warp"][2:]
+    found = [j for i, j in groups if j and not i]
+    others = [j for _, j in (*moves, *layout.bases["warp"][:2], *(x for x in groups if x[0]))]
+    is_bit = all(not j & (j - 1) for j in found) and len({*found}) == len(found)
+    return found if is_bit and not any(j & x for j in found for x in others) else []
+
+
+def _of_group(layout: LinearLayout) -> LinearLayout:
+    """A result as the first warp group has it: columns of other groups do not count."""
+    bits = sorted(_columns_of_groups(layout), reverse=True)
+
+    def counted(column: int) -> int:
+        for bit in bits:
+            column = column & (bit - 1) | (column & ~(bit - 1)) >> 1 if not column & bit else 0
+        return column
+
+    bases = {d: [(i, counted(j)) for i, j in those] for d, those in layout.bases.items()}
+    rows, columns = layout.out_dims.items()
+    return LinearLayout.from_bases(bases, dict((rows, (columns[0], columns[1] >> len(bits)))))
 
 
 def _by_tile(layout: LinearLayout, entry: Instruction) -> dict[tuple[int, int], list[int]]:

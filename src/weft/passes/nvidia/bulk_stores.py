@@ -107,10 +107,23 @@ class BulkStore:
             remove(conversion)
 
 
-def buffers_of(stores: Sequence[BulkStore], each: bool) -> tuple[int, ...]:
-    """By way of which buffer, by number, each store goes: one for each of them, or one for all of a type in a loop."""
+def ways_to_store(stores: Sequence[BulkStore]) -> Sequence[tuple[int, ...]]:
+    """By way of which buffer, by number, each store goes: one for each of them; one for all of a type in a loop; and
+    where all warps wait for each store, fewer and fewer in turn, whatever their types. Those that take most memory, and
+    so have warps wait least, come first."""
     kinds = [(x.store.parent, x.memory()) for x in stores]
-    return tuple(range(len(stores))) if each else tuple(map(list(dict.fromkeys(kinds)).index, kinds))
+    ways = [tuple(range(len(stores))), tuple(map(list(dict.fromkeys(kinds)).index, kinds))]
+    if len({x.store.parent for x in stores}) == 1 and all(x.part is None for x in stores):
+        ways += [tuple(i % count for i in range(len(stores))) for count in range(len(stores) - 1, 0, -1)]
+    return sorted(ways, key=lambda way: -sum(x.bytes for x in largest_by_way_of(stores, way).values()))
+
+
+def largest_by_way_of(stores: Sequence[BulkStore], buffers: Sequence[int]) -> dict[int, BulkStore]:
+    """For each buffer the store that needs most of it."""
+    found: dict[int, BulkStore] = {}
+    for number, x in zip(buffers, stores, strict=True):
+        found[number] = max(found.get(number, x), x, key=lambda x: x.bytes)
+    return found
 
 
 def pending_copies(buffers: Sequence[int], loops: Sequence[object]) -> list[int]:
@@ -209,7 +222,8 @@ def _bulk_store(op: tt.StoreOp | tt.AtomicRMWOp, warps: int) -> BulkStore | None
     part = _held_part(held, shape_of_block, warps)
     if part is None or part[1] * bits // 8 < layout.swizzle_byte_width:
         part, turned = None, held.transpose_outs(["dim1", "dim0"])
-        if isinstance(op, tt.AtomicRMWOp) or _held_part(turned, shape_of_block[::-1], warps) is None:
+        is_result = _held_part(turned, shape_of_block[::-1], warps) is not None or _is_of_groups(turned)
+        if isinstance(op, tt.AtomicRMWOp) or not is_result:
             return None
     if not layout.swizzle_byte_width:
         return None
@@ -232,6 +246,13 @@ def _held_part(layout: LinearLayout, shape: Sequence[int], warps: int) -> tuple[
     across = max(1, warps * PART_ROWS // rows)
     part = PART_ROWS, columns // across
     return part if not rows % PART_ROWS and not columns % across and is_held_by_warps(layout, part, rows) else None
+
+
+def _is_of_groups(layout: LinearLayout) -> bool:
+    """Whether a tile is the result of a product of warp groups, wherever the groups have their parts of it."""
+    of_group = {"lane": ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)), "warp": ((PART_ROWS, 0), (2 * PART_ROWS, 0))}
+    copies = layout.free_variable_masks()
+    return all(layout.bases[d][: len(x)] == x and not copies[d] for d, x in of_group.items()) and not copies["register"]
 
 
 def is_held_by_warps(layout: LinearLayout, part: tuple[int, int], rows: int) -> bool:

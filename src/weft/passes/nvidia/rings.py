@@ -46,7 +46,7 @@ def buffers_of(b: Builder, loads: Sequence[BulkLoad], rows: Sequence[Row], count
     """So many buffers for each of some loads; right operands of products side by side lie side by side."""
     made: dict[BulkLoad, Buffers] = {}
     for row in rows:
-        if row.operands and row.operands[0].load in loads:
+        if row.operands and row.operands[0].load in loads and row.operands[0].load not in made:
             unit = row.unit.load
             sizes = [x.columns // row.unit.columns for x in row.operands]
             memory = b.create(ttg.LocalAllocOp, (), (unit.memory(count * sum(sizes)),)).result

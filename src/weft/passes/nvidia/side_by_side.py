@@ -7,6 +7,11 @@ A tile has a power of two columns. Kernels whose blocks are to have 192 have two
 if %d lies behind %b as another of its blocks would. It reads %a once; two instructions would read it twice, and shared
 memory would be busy for longer than the matrix units. The right operands are then parts of one buffer, filled and given
 back together (rings.py), and the second product says that it goes on where the first ends (`SIDE_BY_SIDE`).
+
+Products of another left operand may have the same right ones, in the same order:
+
+    %2 = ttng.warp_group_dot %f, %b, %g                rows that are no power of two: %f are those below %a
+    %3 = ttng.warp_group_dot %f, %d, %h
 """
 
 from __future__ import annotations
@@ -29,6 +34,7 @@ from weft.targets.table import has, products as instructions
 
 from ..blocks_of_clusters import own_shape
 from .bulk_loads import BulkLoad
+from .warpgroup_products import LEAST_COLUMNS
 
 GROUP = 4
 """Warps that multiply together."""
@@ -100,7 +106,13 @@ def rows_of(
             rows[-1] = longer
         else:
             rows.append(Row((op,)))
-    return rows
+    return [part for row in rows for part in ([row] if _has_alone(row, rows) else [Row((x,)) for x in row.products])]
+
+
+def _has_alone(row: Row, rows: Sequence[Row]) -> bool:
+    """Whether nothing but rows of the same right operands, in the same order, multiplies those of a row."""
+    alike = {op for other in rows if other.operands == row.operands for op in other.products}
+    return all(op in alike for load in row.loads for op in products_of(load.load.result))
 
 
 def _longer(
@@ -124,6 +136,14 @@ def _longer(
     return longer if _has_instruction(those, machine) else None
 
 
+def products_of(value: SSAValue) -> list[SharedProductOp]:
+    """The products that multiply a tile, as it is or transposed."""
+    found: list[SharedProductOp] = []
+    for op in {use.operation for use in value.uses}:
+        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in products_of(r)]
+    return found
+
+
 def _stored(operand: SSAValue) -> SSAValue:
     """What is stored as an operand."""
     op = operand.owner
@@ -131,27 +151,27 @@ def _stored(operand: SSAValue) -> SSAValue:
 
 
 def _right(product: WarpGroupDotOp, loads: Sequence[BulkLoad]) -> Operand | None:
-    """The right operand, if it is loaded for this product alone."""
+    """The right operand, if it is loaded."""
     tile = _stored(product.b)
     is_turned = isinstance(tile.owner, ir.tt.TransOp)
-    values = [tile, tile.owner.operands[0]] if isinstance(tile.owner, ir.tt.TransOp) else [tile]
-    if any(len(list(x.uses)) > 1 for x in values):
-        return None
-    load = next((x for x in loads if x.load.result is values[-1]), None)
+    loaded = tile.owner.operands[0] if isinstance(tile.owner, ir.tt.TransOp) else tile
+    load = next((x for x in loads if x.load.result is loaded), None)
     return Operand(load, int(load.transposed == is_turned)) if load is not None else None
 
 
 def _has_instruction(products: Sequence[WarpGroupDotOp], machine: Machine) -> bool:
-    """Whether a block's columns of all products are those of one instruction, and each warp group has all of them."""
+    """Whether a block's columns of all products are those of one instruction: each warp group has all of them, or every
+    other 8."""
     columns = 0
     for op in products:
         layout = name_of(op.d.type)
-        if not isinstance(layout, NVMMADistributedLayout) or layout.warps_per_cta[1] > 1:
+        if not isinstance(layout, NVMMADistributedLayout):
             return False
         _, own = own_shape(ir.shape_of(op.d.type), layout.cga_layout)
-        if own != layout.instr_shape[1]:
+        groups, each = layout.warps_per_cta[1], layout.instr_shape[1]
+        if own != each if groups == 1 else each != LEAST_COLUMNS or own % (groups * each):
             return False
-        columns += own
+        columns += own // groups
     element = ir.type_text(_element(products[0].b))
     left = ir.type_text(_element(products[0].a))
     total = ir.type_text(ir.element_of(products[0].d.type))

@@ -66,7 +66,7 @@ from ..effects import shareable
 from ..overlap_products import hoist_operands
 from ..removal import remove
 from .bulk_loads import BulkLoad, map_of
-from .bulk_stores import pending_copies, wait_until_read
+from .bulk_stores import largest_by_way_of, pending_copies, wait_until_read
 from .load_by_warp import load_by_warp
 from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
@@ -76,6 +76,7 @@ from .product_order import VIEWS, order_products
 from .product_waits import Wait, Waits, stored_operands
 from .rings import Ring, next_slot, ring_of, slot_before, wait, word
 from .short_ends import ShortEnd
+from .side_by_side import products_of
 from .specialized_branches import are_made_before, branch_around, out_of_branches
 from .specialized_loops import (
     Plan,
@@ -85,7 +86,6 @@ from .specialized_loops import (
     made_of,
     multiplies,
     planned,
-    products_of,
 )
 from .sunk_operations import sink
 from .warpgroup_products import has_groups
@@ -233,11 +233,15 @@ class _Specialized:
         """Let the copy engine do the stores, by way of buffers that are made before the loop."""
         buffers: dict[int, SSAValue] = {}
         pending = pending_copies(self.staged, [x.store.parent for x in self.stores])
+        for number, bulk in largest_by_way_of(self.stores, self.staged).items():
+            buffers[number] = b.create(ttg.LocalAllocOp, (), (bulk.memory(),)).result
+            buffers[number].name_hint = f"{bulk.tensor.base.name_hint or 'tile'}_stored"
         for bulk, number, others in zip(self.stores, self.staged, pending, strict=True):
-            if number not in buffers:
-                buffers[number] = b.create(ttg.LocalAllocOp, (), (bulk.memory(),)).result
-                buffers[number].name_hint = f"{bulk.tensor.base.name_hint or 'tile'}_stored"
-            bulk.done(buffers[number], others)
+            memory = bulk.memory()
+            buffer = buffers[number]
+            if buffer.type != memory:
+                buffer = b.create(ttg.MemDescReinterpretOp, (buffer,), (memory,)).result
+            bulk.done(buffer, others)
 
     # -- the warps that multiply --------------------------------------------------------------------------------------
 

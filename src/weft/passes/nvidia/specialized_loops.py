@@ -27,8 +27,8 @@ from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads, function_of
-from .bulk_stores import BulkStore, buffers_of, bulk_stores
-from .side_by_side import Row, rows_of
+from .bulk_stores import BulkStore, bulk_stores, largest_by_way_of, ways_to_store
+from .side_by_side import Row, products_of, rows_of
 
 ASKED = "tt.warp_specialize"
 MANY_PRODUCTS = 3
@@ -161,7 +161,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     room = _Room(whole, loads, stages, machine)
     bulk = tuple(bulk_stores(loop, tiles, warps))
     none: tuple[BulkStore, ...] = ()
-    ways = [(bulk, buffers_of(bulk, each=True)), (bulk, buffers_of(bulk, each=False)), (none, ())]
+    ways = [*((bulk, each) for each in ways_to_store(bulk)), (none, ())]
     count, copied, staged = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
     return (
         Plan(tuple(groups), count, warps, halves, tuple(rows), tiles, copied, staged, blocks)
@@ -185,11 +185,10 @@ class _Room:
         moved = moved_bytes(self.whole, self.loads, self.machine, without)
         moves = bool(moved) or any(op.name in MOVES for op in walk(self.whole.body.block))
         spare = SPARE_BYTES if moves or not stored else WORDS_BYTES
-        sizes = {number: x.bytes for number, x in zip(staged, stored, strict=True)}
+        stores = sum(x.bytes for x in largest_by_way_of(stored, staged).values())
         behind = self._moved_behind(without)
-        used = max(spare + moved, behind) + other_bytes(self.whole, self.loads, False) + sum(sizes.values())
+        used = max(spare + moved, behind) + other_bytes(self.whole, self.loads, False) + stores
         return min(self.stages, (self.machine.shared_bytes - used) // sum(x.bytes for x in self.loads))
-
 
     def _moved_behind(self, without: Sequence[Operation]) -> int:
         """Bytes of the largest tile that is moved behind a loop in a branch: each kind of warps has all of the branch
@@ -280,14 +279,6 @@ def _groups(loads: Sequence[BulkLoad], rows: Sequence[Row]) -> list[Group]:
         users = [products.index(x) for row in rows if not set(row.products).isdisjoint(those) for x in row.products]
         found.setdefault((min(users), max(users)), []).append(bulk)
     return [Group(tuple(found[key]), *key) for key in sorted(found)]
-
-
-def products_of(value: SSAValue) -> list[SharedProductOp]:
-    """The products that multiply a tile, as it is or transposed."""
-    found: list[SharedProductOp] = []
-    for op in {use.operation for use in value.uses}:
-        found += [op] if isinstance(op, SharedProductOp) else [p for r in op.results for p in products_of(r)]
-    return found
 
 
 def halves_of(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Halves | None:

@@ -55,6 +55,10 @@ from ..vendor import AccessOf
 OF_GROUPS = "wgmma"
 GROUP = 4
 """Warps that multiply together."""
+LEAST_COLUMNS = 8
+"""Of an instruction. Where warp groups divide the columns of several products of one left operand, each has every other
+8 of them, if the right operands lie in memory column by column: what a group has of all products is then a matrix that
+one instruction multiplies (side_by_side.py). Halves of each product would not be one."""
 LOOPS = ("scf.for", "scf.while")
 
 
@@ -99,11 +103,19 @@ def warpgroup_layout(
     by_rows = min(warps, max(GROUP, rows // m * GROUP))
     by_columns = warps // by_rows
     n = min(widest, columns // by_columns)
+    if by_columns > 1 and contiguous_dim(b, access) == 0 and _has_neighbours(op):
+        n = min(n, LEAST_COLUMNS)
     entry = next((x for x in entries if x.shape[1] == n), None)
     if entry is None or rows % m or depth % k:
         return f"its rows are {m}, its columns 8 to {widest} and its depth {k}, the product is {rows}x{columns}x{depth}"
     layout: DistributedLayout = entry.params["named"]([by_rows, by_columns], machine)
     return layout
+
+
+def _has_neighbours(op: Operation) -> bool:
+    """Whether a block has other products of the same left operand."""
+    alike = {use.operation for use in op.operands[0].uses if use.index == 0}
+    return any(x is not op and x.name == op.name and x.parent is op.parent for x in alike)
 
 
 @lru_cache(maxsize=64)

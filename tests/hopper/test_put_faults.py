@@ -20,6 +20,7 @@ from weft.ir.lane import LaneProgram
 from weft.runtime import simulate
 from weft.sim import SimulationError, run
 
+from .crossed import Crossed
 from .faults import Fault, faults_of
 from .gradients import Gradients
 from .pointed import Pointed, grouped
@@ -37,6 +38,7 @@ PROGRAMS: dict[str, Any] = {
     "tiles in halves": Tiles(in_halves, sizes=(128, 128, 136), block=(64, 128, 64), programs=1),
     "tiles of a cluster": Tiles(sizes=(256, 64, 136), block=(128, 64, 64), programs=1, blocks=2),
     "tiles stored by threads": Tiles(sizes=(128, 64, 136), programs=1, made_tensors=False),
+    "two left operands": Crossed(sizes=(112, 200, 136), programs=1),
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
     "attention, 8 warps": Attention(n=128, keys=18 * 16, block=(128, 16), warps=8),
@@ -71,6 +73,14 @@ BY_Q = (
     "the producer begins dO of j + n behind Q of j + n, for which it waits until Q of j is given back: that is when "
     "the last product of j has ended, which began behind that of dO"
 )
+GIVEN_BACK_FIRST = (
+    "the producer first begins the copy of another operand, which is given back behind the same wait for products: of "
+    "the upper left one, or, before it begins that of the lower one, of the right ones"
+)
+PASSED = (
+    "the warps that multiply have waited for the right operands of the round before: they gave the left one of that "
+    "round back, for which the producer has waited"
+)
 EQUIVALENT = {
     "product": {
         r"without barrier scope=warp 2": IN_PRODUCER,
@@ -91,6 +101,14 @@ EQUIVALENT = {
     "tiles stored by threads": {
         r"without barrier scope=warp 4": IN_PRODUCER,
         r"without barrier scope=block id=0 1": MORE_STEPS,
+    },
+    "two left operands": {
+        r"before the product has ended: mbarrier.arrive.each [23689]": GIVEN_BACK_FIRST,
+        r"without mbarrier.wait.parity 9": GIVEN_BACK_FIRST,
+        r"after the arrival: mbarrier.wait.parity 8": PASSED,
+        r"without wgmma.fence [24]": FENCED_BEFORE,
+        r"without wgmma.commit_group 3": NEXT_GROUP,
+        r"without barrier scope=warp [567]": IN_PRODUCER,
     },
     "attention": {
         r"without fence kind=async 3": ENDED,

@@ -137,6 +137,16 @@ def test_operands_that_lie_transposed(case: Turned) -> None:
     np.testing.assert_array_equal(found, case.exact())
 
 
+@pytest.mark.parametrize("which", ["b", pytest.param("", marks=slow), pytest.param("ab", marks=slow)])
+def test_short_rows_are_copied_by_the_engine_where_each_begins_with_a_sector(which: str) -> None:
+    """Rows of 64 bytes, which are 32 bytes apart or 16."""
+    for k, engine in ((272, True), (264, False)):
+        case = Turned(which, sizes=(80, 112, k), block=(64, 64, 32))
+        found, made = case.run(SCHEDULES[3])
+        assert by_engine(made) == engine
+        np.testing.assert_array_equal(found, case.exact())
+
+
 @slow
 @scheduled
 @pytest.mark.parametrize("which", ["a", "b", "ab"])

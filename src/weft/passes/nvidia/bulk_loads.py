@@ -68,6 +68,8 @@ class BulkLoad:
     """What its map is made for; None for a descriptor among the arguments."""
     transposed: bool = False
     """Whether the tile is the block transposed."""
+    apart: int = 0
+    """Of a tensor that a map is made for, a power of two that divides the bytes from row to row."""
 
     @property
     def block(self) -> tuple[int, int]:
@@ -183,7 +185,7 @@ def _through_pointers(op: tt.LoadOp, loop: scf.ForOp, layout: object) -> BulkLoa
     pointed = pointed_tensor(op, loop)
     if not _is_copied(layout) or layout.transposed != pointed.transposed:
         return NO_SUCH_LAYOUT
-    return BulkLoad(op, pointed.base, pointed.at, layout, pointed.tensor, pointed.transposed)
+    return BulkLoad(op, pointed.base, pointed.at, layout, pointed.tensor, pointed.transposed, pointed.apart)
 
 
 def function_of(whole: scf.ForOp) -> tt.FuncOp | None:

@@ -64,6 +64,8 @@ class PointedTensor:
     tensor: MadeTensor
     at: tuple[Sum, ...]
     transposed: bool
+    apart: int
+    """A power of two that divides the bytes from row to row."""
 
 
 class WrappingForms(Forms):
@@ -195,7 +197,8 @@ def _pointed(
         raise NotAffine("are of less than a byte")
     if not _of_arguments(pitch):
         raise NotAffine("have a stride that is not made of arguments")
-    if (pitch * size).divisor(facts) % BYTES:
+    apart = (pitch * size).divisor(facts)
+    if apart % BYTES:
         raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
     if facts.of(base).divisibility[0] % BYTES:
         raise NotAffine(f"begin at an address that is not known to be a multiple of {BYTES}")
@@ -246,7 +249,7 @@ def _pointed(
         tuple(map(_polynomial, (*(x.stride for x in outer), pitch, ONE))),
         tuple(sorted((_number(v), n) for v, n in least.items())),
     )
-    return PointedTensor(base, tensor, (*(x.at for x in outer), *at), column == 0)
+    return PointedTensor(base, tensor, (*(x.at for x in outer), *at), column == 0, apart)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

@@ -361,7 +361,7 @@ def test_copies_by_threads_take_longer_while_the_l2_cache_is_busy(monkeypatch: p
     def latency(size: int, power: int) -> float:
         monkeypatch.setattr(timing, "QUEUE", power)
         a, grid = like((size, size), "fp16"), (size // 64, size // 64)
-        more = {"BM": 64, "BN": 64, "BK": 32, "num_stages": 4, "target": "cuda:90"}
+        more = {"BM": 64, "BN": 64, "BK": 32, "num_stages": 4, "target": "cuda:90", "made_tensors": False}
         return of(matmul.explain(a, a, a, size, size, size, grid=grid, **more)).resources["latency"]
 
     assert latency(4096, queue) > 1.2 * latency(4096, alone)

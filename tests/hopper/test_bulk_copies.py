@@ -171,3 +171,42 @@ def test_transposed_operands_that_threads_copy(case: Turned) -> None:
     found, made = case.run(SCHEDULES[3])
     assert not by_engine(made)
     np.testing.assert_array_equal(found, case.exact())
+
+
+@weft.jit
+def attention_by_pointers(q, k, v, o, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]
+    """One head, n x D, all rows of whose blocks beyond n are masked off."""
+    rows, inner = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
+    queries = tl.load(q + rows[:, None] * D + inner[None, :], (rows < n)[:, None], 0.0)
+    m, total = tl.full((BM,), -1.0e30, tl.float32), tl.zeros((BM,), tl.float32)
+    acc = tl.zeros((BM, D), tl.float32)
+    for at in range(0, n, BN):
+        keys = at + tl.arange(0, BN)
+        turned = tl.load(k + keys[None, :] * D + inner[:, None], (keys < n)[None, :], 0.0)
+        scores = tl.where((keys < n)[None, :], tl.dot(queries, turned) * scale, -1.0e30)
+        new = tl.maximum(m, tl.max(scores, 1))
+        p, shrink = tl.exp2(scores - new[:, None]), tl.exp2(m - new)
+        total, m = total * shrink + tl.sum(p, 1), new
+        values = tl.load(v + keys[:, None] * D + inner[None, :], (keys < n)[:, None], 0.0)
+        acc = tl.dot(p.to(v.dtype.element_ty), values, acc * shrink[:, None])
+    tl.store(o + rows[:, None] * D + inner[None, :], acc / total[:, None], (rows < n)[:, None])
+
+
+@pytest.mark.parametrize("options", [SCHEDULES[3], *(pytest.param(x, marks=slow) for x in SCHEDULES)], ids=str)
+def test_results_that_an_iteration_uses(options: Any) -> None:
+    """Attention through pointers, whose scores each iteration uses: the same bits as by threads."""
+    n, d = 200, 64
+    rng, arrays = np.random.default_rng(0), [aligned((n, d), np.float16) for _ in range(3)]
+    for x in arrays:
+        x[...] = rng.standard_normal(x.shape)
+    found = []
+    for more in ({}, {"made_tensors": False}):
+        o = np.zeros((n, d), np.float32)
+        blocks = {"D": d, "BM": 64, "BN": 32, "num_warps": 4, "num_stages": 3}
+        made = simulated(attention_by_pointers, (4,), *arrays, o, n, 0.2, options=options, **blocks, **more)
+        assert by_engine(made) == (not more)
+        found.append(o)
+    np.testing.assert_array_equal(*found)
+    q, k, v = (x.astype(np.float64) for x in arrays)
+    weights = np.exp2(0.2 * (q @ k.T))
+    np.testing.assert_allclose(found[0], weights @ v / weights.sum(1, keepdims=True), atol=1e-2)

@@ -2,6 +2,14 @@
 
 import pytest
 
+from weft.passes import pipeline_loads
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update", action="store_true", help="write the results into the case files")
+
+
+@pytest.fixture
+def copies_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is copied by the engine, whose waits are others (tests/hopper/test_bulk_copies.py)."""
+    monkeypatch.setattr(pipeline_loads, "_copy_engine", lambda *_: None)

@@ -14,6 +14,7 @@ from weft.passes.gpu_pipelines import gpu_pipeline
 
 from .test_share_stored import DOT, KERNEL
 
+pytestmark = pytest.mark.usefixtures("copies_by_threads")
 ASM = """
 %s = tt.elementwise_inline_asm "ex2.approx.ftz.f32 $0, $1;"
     {constraints = "=r,r", packed_element = 1 : i32, pure = PURE} %t : tensor<64x64xf32> -> tensor<64x64xf32>

@@ -18,17 +18,12 @@ from weft.ir import int_value, verify
 from weft.ir.nvidia.ttng import WarpGroupDotWaitOp
 from weft.lower import lower
 from weft.machines import machine_of
-from weft.passes import pipeline_loads, tile_pipeline
+from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
 from weft.sim import Options, run
 
 HEAD, BLOCK = 64, 64
-
-
-@pytest.fixture(autouse=True)
-def copies_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is copied by the engine, whose waits are others (tests/hopper/test_bulk_copies.py)."""
-    monkeypatch.setattr(pipeline_loads, "_copy_engine", lambda *_: None)
+pytestmark = pytest.mark.usefixtures("copies_by_threads")
 
 
 @weft.jit

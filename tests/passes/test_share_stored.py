@@ -21,6 +21,7 @@ from weft.sim import Options, run
 
 from .two_arrays import TILES
 
+pytestmark = pytest.mark.usefixtures("copies_by_threads")
 KERNEL = """
 module {
   tt.func public @both(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32}, %y: !tt.ptr<f16> {tt.divisibility = 16 : i32},

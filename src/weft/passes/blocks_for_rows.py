@@ -42,9 +42,9 @@ and more it is so many words: rows of 131,072 elements of bf16 take 16 warps 186
 clusters of eight (softmax on an H100; layer norm 195 and 223). In smaller ones it is not: 8 warps take 194 us for rows
 of 65,536 in clusters of four, and 184 in clusters of eight."""
 PARKED_PART = 64
-"""Words of each thread to aim at in blocks of 512 threads whose row is reduced more than once: half of them wait in
-shared memory, and half as many blocks wait for each other, each time. Layer norms of 131,072 elements of f32 take 156
-us on an H200 in clusters of four, and 161 in clusters of eight; of bf16 156 in clusters of two, 163 in clusters of
+"""The same in blocks of 512 threads whose row is reduced more than once, if FEW_BLOCKS are too few: half of them wait
+in shared memory, and half as many blocks wait for each other, each time. Layer norms of 131,072 elements of f32 take
+156 us on an H200 in clusters of four, and 161 in clusters of eight; of bf16 156 in clusters of two, 163 in clusters of
 four; of 262,144 165 in clusters of four, 171 in clusters of eight. (RMS norms, with one reduction, it is the other way
 about: 157 and 145 us.)"""
 FEW_BLOCKS = 4

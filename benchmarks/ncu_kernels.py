@@ -298,7 +298,7 @@ def _products() -> dict[str, Work]:
     half = _launch((1,), _floats(64, 128, dtype=f16), _floats(128, 64, dtype=f16), _floats(64, 64), 128)
     single = _launch((1,), _floats(64, 64), _floats(64, 64), _floats(64, 64), 64)
     return {
-        "dot f16, loop": Work(multiply, half, {**size, "BK": 32, "num_stages": 3}),
+        "dot f16, loop": Work(multiply, half, {**size, "BK": 32, "num_stages": 3, "made_tensors": False}),
         "dot f16, 8 warps": Work(multiply, half, {**size, "BK": 64, "num_warps": 8, "num_stages": 1}),
         "dot f32": Work(multiply, single, {**size, "BK": 32, "num_stages": 2}),
     }

@@ -85,7 +85,9 @@ def test_why_it_was_compiled_again() -> None:
 
 def test_what_hardware_counters_will_say() -> None:
     q = like((4, 1024, 64), "fp16")
-    e = attention.explain(q, q, q, q, 0.125, 1024, HEAD=64, BM=128, BN=64, grid=(8, 4), target="cuda:90")
+    e = attention.explain(
+        q, q, q, q, 0.125, 1024, HEAD=64, BM=128, BN=64, grid=(8, 4), target="cuda:90", made_tensors=False
+    )
     assert e.counts.exact and e.counts["global_load_sectors"] == 32 * (128 + 2 * 1024) * 64 * 2 // 32
     assert e.time is not None and set(e.time.resources) >= {
         "DRAM",

@@ -9,11 +9,12 @@ import pytest
 from kernels import load_cases
 from kernels.case import copy_arguments
 from kernels.simulated import arguments_of
-from weft.ir import parse_module
+from weft.ir import parse_module, unit_attr
 from weft.lower import lower
 from weft.machines import machine_of
 from weft.passes import tile_pipeline
 from weft.passes.gpu_pipelines import gpu_pipeline
+from weft.passes.nvidia.bulk_loads import NOT_MADE
 from weft.sim import run
 
 FILES = sorted((Path(__file__).resolve().parent.parent / "data" / "ttir").glob("*.ttir"))
@@ -49,6 +50,7 @@ PRODUCTS = [p for p in RUNNING if any(word in p.stem for word in ("matmul", "att
 def test_products_of_warp_groups(path: Path) -> None:
     case = CASES[path.stem]
     module = tile_pipeline(parse_module(path.read_text(encoding="utf-8"), path.name))
+    module.attributes[NOT_MADE] = unit_attr()  # no launch makes tensor maps here
     program = lower(gpu_pipeline(module, machine_of("cuda:90")))
     before = case.make_inputs()
     after = copy_arguments(before)

@@ -4,7 +4,7 @@
 wider      those of gpu_wider.py
 ncu        those of ncu.py, which are small
 more       others of the project's, at sizes of their own: rows of any length, transposes, products
-ways       one for each way in which the compiler executes programs that the others do not reach
+ways       one for each technique of the compiler that the other sets do not use
 inductor   those that torch.compile writes for the graphs below, made by PyTorch when the benchmark runs
 
 A kernel of `inductor` is written by PyTorch's compiler, which must find Weft where it looks for Triton; Weft's code for
@@ -117,8 +117,8 @@ def _more(wanted: Callable[[str], bool]) -> Iterator[Case]:
 
 
 def _ways(wanted: Callable[[str], bool]) -> Iterator[Case]:
-    """Programs in turn, rows by clusters that are prefetched, odd rows kept in shared memory, gradients of attention,
-    the copy engine by pointers, and copies of a loop that are awaited early and late."""
+    """Several programs in a block, prefetched rows of clusters, rows at any address kept in shared memory, gradients of
+    attention, the copy engine for loads through pointers, and early and late waits for copies in a loop."""
     import torch
 
     import weft

@@ -190,8 +190,8 @@ def below_and_beside(a, a2, a3, a4, b, b2, c, c2, c3, c4, d, d2, d3, d4, M, N, K
                      N1: tl.constexpr, N2: tl.constexpr,
                      M1: tl.constexpr, M2: tl.constexpr, M3: tl.constexpr, M4: tl.constexpr,
                      BK: tl.constexpr, GROUP: tl.constexpr, PROGRAMS: tl.constexpr, ASKED: tl.constexpr):  # fmt: skip
-    """The same of tiles neither whose rows nor whose columns are a power of two: their columns, N1 + N2, are the rows
-    of two products of c^T = b^T a^T. `d` are descriptors of c with blocks of N2 columns."""
+    """The same for tiles with neither a power of two of rows nor of columns. It computes c^T = b^T a^T, so the N1 + N2
+    columns of a tile are the rows of two products. `d` are descriptors of c with blocks of N2 columns."""
     BM: tl.constexpr = M1 + M2 + M3 + M4
     BN: tl.constexpr = N1 + N2
     blocks_m, blocks_n = tl.cdiv(M, BM), tl.cdiv(N, BN)

@@ -4,14 +4,13 @@
 
 bf16, by host descriptors. Every side has its best of one list of sources and configurations (gpu_pointed_kernels.py):
 "tiles" is a loop over tiles, "halves" the same that stores each tile in two halves, "beside" and "below" the same of
-tiles whose columns, or rows, are no power of two (up to four sums), "crossed" and "both" of tiles of which neither are,
-"one" a program for each tile, "split" several for each, which divide K, and "tail" is "halves" whose last tiles, which
-are no whole wave, are done in small parts by a second launch. Triton does not get the configurations of clusters (two
-blocks that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
+tiles whose columns, or rows, are no power of two (up to four sums), "crossed" and "both" of tiles of which neither is
+one, "one" a program for each tile, "split" several for each, which divide K, and "tail" is "halves" whose last tiles,
+which are no whole wave, are done in small parts by a second launch. Triton does not get the configurations of clusters
+(two blocks that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
 (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median; a line that falls short of its goal
 (goals.py) says so. With --neighbours: sizes for which no configuration was chosen. With --rows: what rows of A, B or C
-that begin within a line of memory cost.
-"""
+that begin within a line of memory cost. """
 
 # mypy: ignore-errors
 from __future__ import annotations
@@ -190,9 +189,9 @@ def whole(size):
 
 
 def in_group(size):
-    """How many rows of tiles follow each other before the next columns. Tiles of many rows gain by fewer: on an H200,
-    5000x2056x1544 takes 57.4 us by twos and 58.8 by eights with 512 rows, 56.7 by twos and 58.7 by sixes with 448.
-    Those of 256 rows do not care."""
+    """How many rows of tiles form a group, which is done before the next columns. Tiles of many rows gain by fewer: on
+    an H200, 5000x2056x1544 with tiles of 512 rows takes 57.4 us in groups of two and 58.8 in groups of eight, and with
+    448 rows 56.7 in groups of two and 58.7 in groups of six. For tiles of 256 rows it makes no difference."""
     return 2 if whole(size) >= 448 else 8
 
 
@@ -218,7 +217,7 @@ def crossed_sums(side, a, b, c, bm, bn, bk):
 
 
 def transposed_sums(side, a, b, c, bm, bn, bk):
-    """Descriptors and sizes of tiles of up to four sums below one another, and of two beside each other."""
+    """Descriptors and sizes for tiles of up to four sums one below another by two side by side."""
     parts = (*bm, 0, 0, 0)[:4]
     own = [x or parts[0] for x in parts]
     blocks = [*((a, x, bk) for x in own), *((b, bk, x) for x in bn), *((c, x, y) for y in bn for x in own)]

@@ -14,17 +14,17 @@ A row has the predicted time on an H100, in microseconds, the conversions betwee
 cycles of a warp that they take, and the sectors that accesses of global memory touch. The exit status is 1 where a time
 is longer than before by more than `--allowed` (0.5 %). `--all` prints what is unchanged, too.
 
-With `--vote` each kernel is compiled twice: with the layouts that cost the least together, and with those that Weft
-chose before, by a vote (layout_vote.py). A row has both predicted times, and the cycles of a warp that layouts cost in
-either (`?` where the vote has layouts that have no price), with the bound below which no other choice costs, by how
-much the choice is above it, and how many choices there were. The exit status is 1 where a vote is faster by more than
-`--allowed`; the last lines say which kernels it makes faster at all, and by how much.
+With `--vote` each kernel is compiled twice: with the layouts that cost the least together, and with those of the vote
+by which Weft chose before (layout_vote.py). A row has both predicted times; the cycles of a warp that the layouts cost
+in both (`?` if the vote chooses a layout without a price); the lower bound of the cost, and by how much the choice
+exceeds it; and the number of choices. The exit status is 1 if the vote is faster by more than `--allowed`. The last
+lines list the kernels that it makes faster at all, and by how much.
 
-With `--compile-time` each kernel is compiled in turn by cost, by vote, and with the layouts of the first given, three
-times, and the least of each counts. With given layouts nothing is looked for, priced or solved, and the code is the
-same: that is what choosing takes. A vote makes other code of some kernels. Before each compilation all that this
-process keeps of others (plans of conversions, maps, instructions) is forgotten. The exit status is 1 where the sum is
-more than 3 % above that of a vote.
+With `--compile-time` each kernel is compiled three times in three ways, and the least time of each counts: by cost, by
+vote, and with the layouts of the first way given. Given layouts make the same code without any search, prices or
+solution, so the difference is what choosing takes. A vote makes different code of some kernels. Before each
+compilation, the caches of this process (plans of conversions, maps, instructions) are emptied. The exit status is 1 if
+the sum is more than 3 % above that of the vote.
 """
 
 # mypy: ignore-errors

@@ -1,6 +1,6 @@
 """The layouts that a vote gives the tiles of a function, as Weft chose them before it chose by cost.
 
-Tiles that should agree are a group, those of a loop and what is made of them after it included, and operations vote:
+Tiles that should have the same layout form a group, across the ends of loops too. The operations vote for its layout:
 
     weight  who votes         for what
     6       products          the accumulator's layout of the matrix instruction
@@ -12,10 +12,9 @@ Tiles that should agree are a group, those of a loop and what is made of them af
     1       views             the operand's layout seen through the view; for a row or column, the layout of the tile
                               that it is spread over
 
-Each group has the layout with the most weight, of one weight the first. An access is made in the layout of its group if
-that has vectors as long as its addresses wish for, or shorter ones for rows at any address. A vote may ask for the
-layout of another group; a group that is being counted has none yet, so that circles end.
-"""
+A group gets the layout with the most weight, and the first of several with the same weight. An access uses the layout
+of its group if that has vectors as long as its addresses allow, or shorter ones for rows at any address. A vote may
+depend on the layout of another group. A group whose votes are being counted has no layout yet, so cycles end. """
 
 # mypy: ignore-errors
 from __future__ import annotations
@@ -44,15 +43,15 @@ SMALL_LOADS = 4
 
 @dataclass(frozen=True, eq=False)
 class Vote:
-    """For a layout, or for what a function finds when votes are counted."""
+    """A vote for a layout, or for what a function returns when votes are counted."""
 
     weight: int
     wish: Any
     narrow: bool = False
-    """Whether it is of an access whose addresses are consecutive, but not aligned to longer vectors than these."""
+    """Whether it comes from an access to consecutive addresses that are not aligned to longer vectors."""
 
     def layout(self) -> Any:
-        """The layout that is wished; None if there is none after all."""
+        """The layout voted for; None if there turns out to be none."""
         return self.wish if isinstance(self.wish, DistributedLayout | LinearLayout) else self.wish()
 
 
@@ -70,7 +69,7 @@ class Election(TileGroups):
         self._chosen: dict[Any, Any] = {}
         self._open: set[Any] = set()
         self._undecided: set[Any] = set()
-        """Groups for which nothing speaks as long as those that are open are not chosen."""
+        """Groups without a vote until the groups that are being counted have a layout."""
         self.study(block)
         for op in choices.accesses:
             self._unite_gather(op)

@@ -1,5 +1,5 @@
-"""Products of two left operands with the same two right ones, for the simulator: tiles neither whose rows nor whose
-columns are a power of two."""
+"""Products of two left operands with the same two right ones, for the simulator: tiles with neither a
+power of two of rows nor of columns."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Crossed:
     blocks: int = 1
 
     def operands(self) -> tuple[np.ndarray, np.ndarray]:
-        """The same ones each time."""
+        """The same operands each time."""
         m, n, k = self.sizes
         rng, (a, b) = np.random.default_rng(1), (aligned(s, np.float16) for s in ((m, k), (k, n)))
         a[...], b[...] = rng.standard_normal(a.shape), rng.standard_normal(b.shape)

@@ -130,7 +130,7 @@ TURNED = [
 
 @pytest.mark.parametrize("case", TURNED)
 def test_operands_that_lie_transposed(case: Turned) -> None:
-    """Products read the transposed view of what the engine has copied as it lies in memory."""
+    """The engine copies tiles as they lie in memory, and products read a transposed view of them."""
     found, made = case.run(SCHEDULES[3])
     assert by_engine(made)
     assert made.asm["ttgir"].count("ttg.memdesc_trans") == len(case.which)
@@ -139,7 +139,7 @@ def test_operands_that_lie_transposed(case: Turned) -> None:
 
 @pytest.mark.parametrize("which", ["b", pytest.param("", marks=slow), pytest.param("ab", marks=slow)])
 def test_short_rows_are_copied_by_the_engine_where_each_begins_with_a_sector(which: str) -> None:
-    """Rows of 64 bytes, which are 32 bytes apart or 16."""
+    """Rows of 64 bytes whose distance is a multiple of 32 bytes, or only of 16."""
     for k, engine in ((272, True), (264, False)):
         case = Turned(which, sizes=(80, 112, k), block=(64, 64, 32))
         found, made = case.run(SCHEDULES[3])
@@ -166,8 +166,8 @@ def test_transposed_operands_are_awaited(which: str, options: Any) -> None:
     ],
 )
 def test_transposed_operands_that_threads_copy(case: Turned) -> None:
-    """Products read operands of 8 and 32 bits along the summed dimension alone, and the engine rows of whole runs of
-    16 bytes."""
+    """Threads copy: products read operands of 8 and 32 bits only along the summed dimension, and the engine copies only
+    rows of a multiple of 16 bytes."""
     found, made = case.run(SCHEDULES[3])
     assert not by_engine(made)
     np.testing.assert_array_equal(found, case.exact())
@@ -175,7 +175,7 @@ def test_transposed_operands_that_threads_copy(case: Turned) -> None:
 
 @weft.jit
 def attention_by_pointers(q, k, v, o, n, scale, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):  # type: ignore[no-untyped-def]
-    """One head, n x D, all rows of whose blocks beyond n are masked off."""
+    """One head, n x D, with all rows beyond n masked off."""
     rows, inner = tl.program_id(0) * BM + tl.arange(0, BM), tl.arange(0, D)
     queries = tl.load(q + rows[:, None] * D + inner[None, :], (rows < n)[:, None], 0.0)
     m, total = tl.full((BM,), -1.0e30, tl.float32), tl.zeros((BM,), tl.float32)
@@ -194,7 +194,8 @@ def attention_by_pointers(q, k, v, o, n, scale, D: tl.constexpr, BM: tl.constexp
 
 @pytest.mark.parametrize("options", [SCHEDULES[3], *(pytest.param(x, marks=slow) for x in SCHEDULES)], ids=str)
 def test_results_that_an_iteration_uses(options: Any) -> None:
-    """Attention through pointers, whose scores each iteration uses: the same bits as by threads."""
+    """Attention through pointers, which computes with its scores in each iteration: bitwise equal to copies by
+    threads."""
     n, d = 200, 64
     rng, arrays = np.random.default_rng(0), [aligned((n, d), np.float16) for _ in range(3)]
     for x in arrays:

@@ -72,7 +72,7 @@ def test_they_begin_one_by_one_where_results_would_not_fit() -> None:
 
 
 def test_two_blocks_with_room_begin_products_together() -> None:
-    """Dk of the iteration before is awaited while both are under way; dv is awaited with dp."""
+    """The previous iteration's dk is awaited while both products are in flight; dv is awaited together with dp."""
     product = "warp_group_dot"
     of_two = [product, product, "wait 2", "wait 1", "math.exp2", product, "wait 0", product]
     assert steps(checked(OF_TWO)) == of_two

@@ -147,7 +147,7 @@ CASES = {
     [("one block", None), *(pytest.param(x, s, marks=slow) for x in CASES for s in SCHEDULES[:4])],
 )
 def test_two_left_operands(name: str, schedule: Any) -> None:
-    """Two instructions multiply all four products; of the lower ones each warp group has every other 8 columns."""
+    """Two instructions compute all four products; each warp group has every other 8 columns of the lower ones."""
     case, columns = CASES[name]
     c, made = case.run(options=schedule)
     assert is_specialized(made), why_not(made)
@@ -175,7 +175,7 @@ def test_blocks_divide_products_alike(rows: int, columns: tuple[int, int], own: 
 
 @pytest.mark.parametrize(("rows", "columns", "own"), [((128, 64), 448, (192, 224)), ((256, 128), 240, (192, 240))])
 def test_blocks_divide_two_left_operands_alike(rows: tuple[int, int], columns: int, own: tuple[int, int]) -> None:
-    """Of 384 x 240 each of two blocks has 192 x 240, though it would have 128 x 120 of the lower 128 x 240 alone."""
+    """Each of two blocks has 192 x 240 of 384 x 240, although the lower 128 x 240 alone would be divided by columns."""
     blocks = [own_shape((n, columns), of_product((n, columns), 2, columns, rows)) for n in rows]
     assert (sum(m for m, _ in blocks), *{n for _, n in blocks}) == own
 

@@ -1,4 +1,4 @@
-"""Products by pointers whose operands lie in memory as they are or transposed, for the simulator."""
+"""Products by pointers whose operands may lie in memory transposed, for the simulator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .specialized import simulated
 
 @weft.jit
 def by_strides(a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
-    """c = a b, whichever dimension of each operand is contiguous, all that lies outside masked off."""
+    """c = a b, whichever dimension of each operand is contiguous; elements outside are masked off."""
     rows, columns = tl.program_id(0) * BM + tl.arange(0, BM), tl.program_id(1) * BN + tl.arange(0, BN)
     acc = tl.zeros((BM, BN), tl.float32)
     for at in range(0, K, BK):
@@ -30,18 +30,18 @@ def by_strides(a, b, c, M, N, K, sam, sak, sbk, sbn, BM: tl.constexpr, BN: tl.co
 
 @dataclass(frozen=True)
 class Turned:
-    """A product by pointers of which some operands (letters of `which`) lie in memory transposed."""
+    """A product by pointers; operands whose letters are in `which` lie in memory transposed."""
 
     which: str
     kind: str = "f16"
     sizes: tuple[int, int, int] = (72, 104, 264)
-    """Rows, columns and the summed dimension; blocks go beyond each."""
+    """Rows, columns and the summed dimension; none is a multiple of its block."""
     block: tuple[int, int, int] = (64, 64, 64)
     warps: int = 4
     stages: int = 4
 
     def operands(self) -> tuple[Any, Any]:
-        """Whole numbers, whose sums are exact."""
+        """Integers, whose sums are exact."""
         m, n, k = self.sizes
         a, b = integers(1, (m, k), DTYPES[self.kind]), integers(2, (k, n), DTYPES[self.kind])
         return self._laid("a", a), self._laid("b", b)

@@ -42,7 +42,7 @@ def not_stored(x, starts, out, n, B: tl.constexpr):
 
 @weft.jit
 def of_some(x, starts, out, n, B: tl.constexpr):
-    """Only the first programs have a row."""
+    """Programs beyond the last row end at once."""
     row, i = tl.program_id(0), tl.arange(0, B)
     there = (row < 3) & (i < n)
     value = tl.load(x + row * n + i, mask=there, other=0.0).to(tl.float32)
@@ -66,8 +66,8 @@ def from_elsewhere(x, starts, out, n, B: tl.constexpr):
     ("kernel", "asks"), [(centred, 1), (looked_up, 0), (not_stored, 0), (of_some, 1), (from_elsewhere, 1)]
 )
 def test_rows_of_later_programs(monkeypatch: pytest.MonkeyPatch, kernel: Any, asks: int, n: int) -> None:
-    """Asked for are rows that are reduced and stored, and whose place the number of their program says; the simulator
-    finds requests for bytes of no array. Rows of 4,080 elements are loaded by the vectors of memory as they are."""
+    """Rows are prefetched if they are reduced and stored, and if their address follows from the number of the program.
+    The simulator reports prefetches outside of arrays. Rows of 4,080 elements are aligned, so a plain load has them."""
     monkeypatch.setattr(next_rows, "programs_ahead", lambda *given: 1)
     rows, block = 3, 4096
     x = np.random.default_rng(0).integers(-3, 4, (rows, n)).astype(ml_dtypes.bfloat16)
@@ -85,7 +85,7 @@ def test_rows_of_later_programs(monkeypatch: pytest.MonkeyPatch, kernel: Any, as
 
 
 def test_rows_of_floats(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are asked for in a branch of the first warp, before anything is loaded."""
+    """The first warp prefetches them in a branch, before anything is loaded."""
     monkeypatch.setattr(next_rows, "programs_ahead", lambda *given: 1)
     monkeypatch.setattr(next_rows, "LARGE", 64)
     x = np.random.default_rng(0).integers(-3, 4, (3, 1008)).astype(np.float32)

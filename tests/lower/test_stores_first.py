@@ -68,7 +68,8 @@ def test_what_needs_the_first_sum_waits_for_it() -> None:
 
 
 def test_tiles_share_bytes_where_fewer_blocks_would_fit() -> None:
-    """Of 32 KB for both six blocks would run at a time on a multiprocessor, and registers are there for seven."""
+    """With 32 KB for both tiles, only six blocks would run at a time on a multiprocessor; registers suffice for
+    seven."""
     apart, shared = (lowered(product, "fp32", 64, warps).shared_bytes for warps in (2, 1))
     assert apart == 2 * 4 * 64 * 64
     assert shared == 4 * 64 * 64

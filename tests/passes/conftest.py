@@ -11,5 +11,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def copies_by_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is copied by the engine, whose waits are others (tests/hopper/test_bulk_copies.py)."""
+    """Copies by threads only: those of the engine have other waits (tests/hopper/test_bulk_copies.py)."""
     monkeypatch.setattr(pipeline_loads, "_copy_engine", lambda *_: None)

@@ -297,7 +297,7 @@ def test_rows_that_are_reduced_again_are_divided_less() -> None:
 
 @pytest.mark.parametrize(("dtype", "blocks"), [(np.float32, (2, 4, 4)), (np.float16, (1, 2, 4))])
 def test_rows_of_which_the_next_are_asked_for_are_divided_more(dtype: Any, blocks: tuple[int, ...]) -> None:
-    """Into 32 words of each of 512 threads, if four blocks are enough for that, although one has room for 64."""
+    """Each of 512 threads holds 32 words if four blocks are enough for that, although a thread has room for 64."""
     assert tuple(blocks_of(norm_kernel, dtype, n, num_warps=16) for n in (32768, 65536, 131072)) == blocks
     assert blocks_of(norm_kernel, dtype, 32768, "cuda:100", num_warps=16) == 1, "there nobody asks"
 

@@ -625,7 +625,7 @@ def test_streams_of_libraries(gpu: PretendedGPU) -> None:
 
 
 def test_few_blocks_at_a_time(gpu: PretendedGPU) -> None:
-    """Of eight blocks, each gets an eighth of 16 KB."""
+    """For eight blocks at a time, each requests an eighth of 16 KB."""
 
     @weft.jit
     def copied(x, out, BLOCK: tl.constexpr):
@@ -642,7 +642,8 @@ def test_few_blocks_at_a_time(gpu: PretendedGPU) -> None:
 def test_few_blocks_that_have_shared_memory_of_their_own(
     gpu: PretendedGPU, clock: int, blocks: int, share: int
 ) -> None:
-    """Of three blocks, each gets a third of 100 KB: four do not fit into the 132 KB that a driver may give instead.
+    """For three blocks at a time, each requests a third of 100 KB: four do not fit into the 132 KB that a driver may
+    give.
 
     Memory that is a third faster wants a third more of them.
     """

@@ -1,4 +1,4 @@
-"""Bytes that are asked for, to come to the cache: they must be an array's."""
+"""Bytes that are prefetched into the cache must belong to an array."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _run(begin: int, size: int, is_asked: bool = True) -> None:
 
 @pytest.mark.parametrize(("begin", "size"), [(0, 256), (240, 16), (-16, 16)])
 def test_of_an_array(begin: int, size: int) -> None:
-    """What is not asked for may lie anywhere."""
+    """A lane that does not prefetch may have any address."""
     _run(begin, size, is_asked=begin >= 0)
 
 

@@ -1,4 +1,4 @@
-"""The source of products whose operands lie in tensors of more dimensions than their blocks have."""
+"""The source of products whose operands are blocks of tensors with more dimensions."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def test_it_runs(described: bool) -> None:
 
 
 def test_arguments_that_describe_no_tensor_are_an_error() -> None:
-    """The kernel in the Triton language is launched with copies by threads then; the source has only these."""
+    """A kernel in the Triton language is then launched with copies by threads; the Gluon source has only the
+    engine's."""
     arrays = operands(DEPTH)
     numbers = (SIZE, DEPTH, SIZE * DEPTH, DEPTH * SIZE)
     source = by_pointers.to_gluon(*arrays, *numbers, SIZE=SIZE, target="cuda:90", num_stages=3)

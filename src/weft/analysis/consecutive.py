@@ -1,11 +1,11 @@
-"""Rows of consecutive elements that a tile of addresses and its masks name: where such a row begins, and where it ends.
+"""Find the row of consecutive elements that addresses and masks describe: where it begins, and where it ends.
 
     %p = tt.addptr (tt.splat (tt.addptr %x, %at)), %i              base %x, terms [%at, 4]
     %q = tt.addptr %p, (tt.splat 4)
     %m = arith.cmpi slt, (%i + 4), (tt.splat %n)                   ends [(%n, [4], 0)]
     tt.load %q, %m                                    (%i = tt.make_range)
 
-so that place i of the tile has the element i + %at + 4 of %x, and has it only where i < %n - 4.
+Element i of this tile is element i + %at + 4 of %x, and it is accessed only if i < %n - 4.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ Term = SSAValue | int
 
 @dataclass
 class Row:
-    """Consecutive elements: those from `base` + `terms` on, as far as `ends` say."""
+    """Consecutive elements from `base` + `terms` on; `ends` say how many of them are accessed."""
 
     base: SSAValue
     terms: list[Term]
     ends: list[tuple[Term, list[Term], int]]
-    """Elements are there below each of these bounds, less what is added to the element's number, plus 0 or 1."""
+    """(limit, added, more), where `more` is 0 or 1: element i is accessed only if i + sum(added) < limit + more."""
     conditions: list[SSAValue]
-    """None is there unless these scalars hold."""
+    """Scalars without which no element is accessed: all of them must be true."""
 
 
 def row_at(pointer: SSAValue, masks: Sequence[SSAValue]) -> Row | None:
-    """The row that addresses and masks name, if they name one and nothing else."""
+    """The row that addresses and masks describe; None if they describe anything else."""
     place = _place(pointer)
     row = Row(*place, [], []) if place is not None else None
     return row if row is not None and all(_bound(mask, row) for mask in masks) else None
@@ -57,7 +57,7 @@ def scalar_of(value: SSAValue) -> Term | None:
 
 
 def _sum(value: SSAValue) -> tuple[int, list[Term]] | None:
-    """How many times the numbers of the tile's places, and which scalars, are added up to a tile or scalar."""
+    """A value as a sum: (how often the index in the tile occurs, the scalar terms); None if it is no such sum."""
     op = value.owner
     if isinstance(op, Operation) and op.name in ("arith.addi", "arith.extsi"):
         parts = [_sum(x) for x in op.operands]
@@ -76,7 +76,7 @@ def _sum(value: SSAValue) -> tuple[int, list[Term]] | None:
 
 
 def _place(pointer: SSAValue) -> tuple[SSAValue, list[Term]] | None:
-    """(where a row begins, what is added to that) for a tile of consecutive addresses."""
+    """(base, terms) of a tile of consecutive addresses; None of any other."""
     terms, count = list[Term](), 0
     while True:
         op = pointer.owner
@@ -94,7 +94,7 @@ def _place(pointer: SSAValue) -> tuple[SSAValue, list[Term]] | None:
 
 
 def _bound(mask: SSAValue, row: Row) -> bool:
-    """Note what a mask says of where a row ends; whether it says no more than that."""
+    """Add the bounds and conditions of a mask to a row; False if the mask has parts that are neither."""
     op = mask.owner
     if isinstance(op, Operation) and op.name == "arith.andi":
         return all(_bound(x, row) for x in op.operands)

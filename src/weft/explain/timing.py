@@ -118,8 +118,9 @@ def _predicted(
 ) -> tuple[Taken, Walk, Moved]:
     """What is taken, in nanoseconds, the walk, and what DRAM moves; with the least that it may have to do, or more.
 
-    Copies by threads take longer while the L2 cache is busy. How busy it is follows from the time with latencies of a
-    cache that is not; with it they are up to `Machine.copy_latency`.
+    Copies by threads take longer while the L2 cache is busy, so the time is computed twice: first with the latency of
+    an idle cache, which tells how busy the cache is; then with a latency that this raises, up to
+    `Machine.copy_latency`.
     """
     moved = _dram(facts, sizes, costs)[how]
     first = _first_wave(facts)
@@ -139,8 +140,8 @@ def _predicted(
 
 
 QUEUE = 2
-"""The power of the part of the time for which the L2 cache is busy, by which copies wait for others: hardly at all for
-small parts. A product by blocks of 64x64x32 has it busy for 0.8 of the time, and takes 413 us on an H200."""
+"""The latency of copies rises with this power of the part of the time for which the L2 cache is busy, so hardly at all
+for small parts. In a product by blocks of 64x64x32, which takes 413 us on an H200, it is busy for 0.8 of the time."""
 
 
 def _taken(
@@ -151,7 +152,7 @@ def _taken(
     moved: Moved,
     latencies: Mapping[Span | None, float],
 ) -> tuple[Taken, Walk]:
-    """What is taken, and the walk, by the latencies of loads at their places."""
+    """What is taken, and the walk, with these latencies of loads at their places."""
     walk = walked(program, costs, _iterations(facts), lambda op: latencies.get(op.span, costs.dram_latency))
     if facts.assembled is not None:
         by_line: dict[tuple[str, int], float] = {}

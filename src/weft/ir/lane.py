@@ -231,7 +231,7 @@ class LaneProgram:
     most_blocks: int = 0
     """Blocks that a multiprocessor is to run at a time, at most; 0 is as many as fit."""
     blocks_by_memory: bool = False
-    """Whether that is for the slower of the memories that processors of the kind have, and faster ones want more."""
+    """Whether `most_blocks` is for the slowest memory of this generation, and a launch raises it for faster memory."""
     scratch: int = 0
     """Bytes of global memory that each program gets for itself, aligned to 128."""
     programs_each: int = 1

@@ -4,7 +4,7 @@
 
 The coordinates of a basis are one int, the first output dimension lowest. Everything that a caller can get wrong is
 refused here, in the caller's words; the operations of `LinearLayout` pack columns themselves and need no check.
-`isinstance` is asked for tuples, lists and dicts first: abstract classes take several times as long to answer.
+`isinstance` tests for tuples, lists and dicts first, because tests for abstract classes take several times as long.
 """
 
 from __future__ import annotations

@@ -13,21 +13,21 @@ programs that load tiles, compute little, and store; that have no loops, in whic
 whose rows do not begin at sectors. Where all that is known is what is known of a multiple of 16, rows begin at sectors
 as a rule, and nothing is said either.
 
-`few_copies` says the same of programs that do nothing but copy 8 to 32 KB each, in two to eight warps. Memory is best
-asked for little at any time (`Machine.copied_at_a_time`). How little depends on how the warps divide a
-block. If they take turns, as layouts of Gluon kernels may say, an H200 is fastest with five blocks of 8 KB, three of
-16 KB or two of 32 KB:
+`few_copies` does the same for programs that only copy 8 to 32 KB each, in two to eight warps. Memory is fastest if a
+multiprocessor has few bytes in flight (`Machine.copied_at_a_time`). How few depends on how the warps divide the tile of
+a block. In some layouts of Gluon kernels they take turns: warp 0 has the first bytes, warp 1 the next, and so on until
+warp 0 has more. Then an H200 is fastest with five blocks of 8 KB, three of 16 KB or two of 32 KB:
 
-    copies of 2 GiB, TB/s                            all blocks that fit   so few   Triton
+    copies of 2 GiB, TB/s                            all blocks that fit   that few  Triton
     16 KB, single elements of 4 bytes                       4.08            4.24     4.22
     16 KB, runs of 16 bytes                                 4.00            4.15     4.02
     16 KB, runs of 32 bytes                                 3.24            4.15     3.23
     32 KB, runs of 32 bytes                                 3.23            4.15     3.39
     8 KB, runs of 32 bytes                                  3.33            4.18     3.33
 
-If each warp copies a piece of its own, which is what tiles of the Triton language do, three times as much at a time is
-best, and brings little: 4.19 instead of 4.17. Where a lane accesses 32 KB by 4 bytes at a time, three blocks are best:
-two do not issue instructions fast enough.
+If each warp copies one contiguous piece, as in the Triton language, three times as many bytes in flight are best, and
+the gain is small: 4.19 instead of 4.17. If the lanes access 4 bytes at a time, a multiprocessor needs three blocks even
+of 32 KB: two do not issue instructions fast enough.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ MOVED = {
 COPIED, BY_A_WARP, WARPS = range(8 << 10, (32 << 10) + 1), range(2 << 10, (8 << 10) + 1), (2, 4, 8)
 """Bytes that a block copies, and each of its warps; and warps that it may have."""
 NARROW_BITS, LEAST_OF_NARROW = 32, 3
-"""An access of a lane at least; and blocks at a time, at least, whose accesses are no wider."""
+"""Bits that a lane accesses at a time, at least; and the fewest blocks at a time if it accesses no more."""
 PIECES = 3
-"""How many times as many bytes are best at a time where each warp copies a piece of its own."""
+"""How many times as many bytes in flight are best if each warp copies one contiguous piece."""
 MOST_ARITHMETIC = 4
 """Operations on what is loaded, at most; with more of them a program waits for more than memory."""
 COPYING = ("constant", "program_id", "linear", "rename", "pack", "unpack", "select", "load", "store", "return")
@@ -156,13 +156,13 @@ def few_copies(program: LaneProgram) -> int:
     most = max(LEAST_OF_NARROW if bits == NARROW_BITS else LEAST, round(at_a_time / block))
     if most >= program.machine.blocks_at_a_time(program.warps * program.lanes, 0):
         return 0
-    why = f"a block does nothing but copy {block} bytes, of which {most * block} at a time are best"
+    why = f"a block only copies {block} bytes, and memory is fastest with {most * block} bytes in flight"
     program.remarks.add(FewBlocks(load.span, f"at most {most} blocks on a multiprocessor", why))
     return most
 
 
 def _has_pieces(addresses: Value) -> bool:
-    """Whether what each warp accesses lies together: no register or lane reaches as far as the next warp."""
+    """Whether each warp accesses one contiguous piece: no register or lane strides as far as the next warp does."""
     todo = [addresses]
     for value in each_once(todo):
         op = value.op

@@ -1,32 +1,32 @@
-"""Long rows are asked for before the programs that they are for begin: they come to the L2 cache meanwhile.
+"""Prefetch the long rows of later programs into the L2 cache.
 
-    %x = tt.load %row + 0 ... 65535        if the program 16 later is there, the first thread of a block:
-    ...                                =>    prefetch %row of that program, the block's part of its bytes
+    %x = tt.load %row + 0 ... 65535        if there is a program 16 later, the first thread of a block:
+    ...                                =>    prefetch the block's part of that program's row
                                            %x = tt.load %row + 0 ... 65535
                                            ...
 
 A multiprocessor has room for two or three rows of 100 KB in shared memory and registers. Its blocks load and compute in
-step, so that memory has nothing to do for a part of the time, and is waited for in the rest. With the next rows in the
-L2 cache it is always asked for something, and what a block loads comes back sooner.
+step, so memory is idle for a part of the time, and the blocks wait for it during the rest. With prefetches memory is
+always busy, and what a block loads arrives sooner.
 
-How far ahead is a number of bytes (`Machine.rows_ahead`), more than comes from memory while that answers once, and less
-than what the L2 cache holds beside all that goes through it meanwhile. A layer norm of 50,257 elements of bf16 by 4
-warps takes 177 us on an H200 without this, 162 with rows 3 to 6 MB ahead, and 199 with the row 198 programs later,
-which has left the cache when it is wanted. An RMS norm of 262,144 takes 142 us, and 137.
+How far ahead is a number of bytes (`Machine.rows_ahead`): more than memory delivers within its latency, and less than
+the L2 cache keeps beside everything else that goes through it meanwhile. A layer norm of 50,257 elements of bf16 by 4
+warps takes 177 us on an H200 without prefetches, 162 with rows 3 to 6 MB ahead, and 199 with the row 198 programs
+later, which has been evicted before it is loaded. An RMS norm of 262,144 takes 142 us without, and 137 with them.
 
-The machine code asks when most of the own row has come, since nothing waits for the answer. By then programs that began
-together have all loaded theirs, those for which it asks among them. That costs nothing if the L2 cache still has them,
-and so it is done only where all rows that programs have at a time are at most half of it: a layer norm of 65,536
-elements of f32 by 16 warps, of which 34 MB are there at a time, would take 174 us instead of 148, because it would read
-most rows from memory twice.
+Nothing waits for a prefetch, so ptxas moves it behind most loads of the program's own row. By then, programs that began
+together have all loaded their rows, and the prefetched row may be one of these. That costs nothing while it is still in
+the L2 cache. So rows are prefetched only if the rows of all programs that run at a time take at most half of that
+cache. For a layer norm of 65,536 elements of f32 by 16 warps they take 34 MB: it would take 174 us instead of 148,
+because most rows would be read from memory twice.
 
-Rows of f32 that large blocks reduce more than once leave no register for a request that is made late: 65 are taken of
-the 64 that two blocks of 512 threads have, or words lie in local memory (159 us instead of 145). There the first warp
-asks before it loads, in a branch, so that nothing of it is left behind that.
+Rows of f32 that large blocks reduce more than once leave no register for a late prefetch. Two blocks of 512 threads
+have 64 registers for each thread, and the prefetch is a 65th or makes words spill (159 us instead of 145). There the
+first warp prefetches before it loads, in a branch, so that nothing of the prefetch is left for later.
 
-Done for rows that are reduced and stored, in programs that begin in the order of their rows: whose address and length
-follow from the program's number and from arguments alone. Not done for rows that are not stored: a cross entropy of
-50,257 elements takes 86 us so, and 82 without.
+Done for rows that are reduced and stored, if the programs run in the order of their rows: the address and length of a
+row follow from the number of the program and from arguments alone. Not done for rows that are not stored: a cross
+entropy of 50,257 elements takes 86 us with prefetches, and 82 without.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ from .context import Context, elem_of
 from .held import LARGE, OTHERS
 
 LEAST = 128 << 10
-"""Bytes of a row's tile from which on it is asked for."""
+"""Bytes of the smallest tile of a row for which later rows are prefetched."""
 MOST_AT_ONCE = 0.5
-"""Of the L2 cache: the most that all rows are which programs have at a time."""
+"""The part of the L2 cache that the rows of all programs that run at a time may take."""
 GRANULE, MOST = 16, 1 << 20
-"""Bytes that such a request begins at, and has, a multiple of; and that it has fewer than."""
+"""A prefetch begins at a multiple of so many bytes and has a multiple of them; and it has fewer than the second."""
 WORD_BITS = 32
 """Of a register."""
 SLT = 2
@@ -61,7 +61,7 @@ SLT = 2
 
 
 def ask_for_next(c: Context, op: Operation) -> None:
-    """Ask for the row that a later program loads where this one does; its blocks each for their part."""
+    """Prefetch the row that a later program loads by this operation; each block of a cluster prefetches its part."""
     block, blocks, threads = op.parent, c.program.blocks, c.program.warps * c.program.lanes
     assert block is not None
     if getattr(block.parent_op(), "name", "") != "tt.func" or not _reductions_of(op):
@@ -81,13 +81,13 @@ def ask_for_next(c: Context, op: Operation) -> None:
         c.build.add("if", [first], (), {"of_warp": True}, [request, _nothing()])
     else:
         c.build.block.ops += request.ops[:-1]
-    why = f"memory is asked for {c.machine.rows_ahead} bytes of rows ahead of those that programs load"
-    told = f"the row of the program {distance} later comes to the L2 cache"
+    why = f"rows are fetched {c.machine.rows_ahead} bytes ahead of the programs that load them"
+    told = f"the row of the program {distance} later is prefetched into the L2 cache"
     c.program.remarks.add(CacheHint(c.build.span, told, why))
 
 
 def _ask(c: Context, op: Operation, distance: int) -> bool:
-    """Ask for the row of the program that comes so much later, if there is one; whether it is known."""
+    """Prefetch the row of the program `distance` later, if that program exists; False if its row cannot be computed."""
     build, blocks = c.build, range((c.program.blocks - 1).bit_length())
     later = _Later(c, c.plus(build.add("program_id", (), [("i32", 1)], {"axis": 0}).result, c.number(distance)))
     row = _row_of(later, op)
@@ -113,14 +113,14 @@ def _ask(c: Context, op: Operation, distance: int) -> bool:
 
 
 def _nothing() -> Block:
-    """The other side of a branch."""
+    """An empty `else`."""
     block = Block()
     Builder(block).add("yield")
     return block
 
 
 def blocks_running(machine: Machine, threads: int, words: int) -> int:
-    """How many blocks of so many threads a multiprocessor runs at a time, each of which holds so many words of a row.
+    """How many blocks of `threads` threads a multiprocessor runs at a time, if each thread holds `words` of a row.
 
     >>> from weft.machines import machine_of
     >>> [blocks_running(machine_of("cuda:90"), threads, 64) for threads in (128, 256, 512, 1024)]
@@ -132,8 +132,8 @@ def blocks_running(machine: Machine, threads: int, words: int) -> int:
 
 
 def programs_ahead(machine: Machine, size: int, running: int) -> int:
-    """How many programs later rows are asked for, if so many programs with as many bytes of rows run at a time; 0 where
-    they are not.
+    """How many programs ahead rows of `size` bytes are prefetched, if `running` programs run at a time; 0 if they are
+    not prefetched.
 
     >>> from weft.machines import machine_of
     >>> hopper = machine_of("cuda:90")
@@ -148,7 +148,7 @@ def programs_ahead(machine: Machine, size: int, running: int) -> int:
 
 @dataclass
 class _Row:
-    """A row in memory: the address of its first element, how many elements are there, and whether any is."""
+    """A row in memory: the address of its first element, its length, and the conditions under which it exists."""
 
     begin: Value
     end: Value
@@ -156,7 +156,7 @@ class _Row:
 
 
 def _row_of(later: _Later, op: Operation) -> _Row | None:
-    """The row that a load has in a later program; None where that does not follow from the program's number."""
+    """The row that an operation loads in a later program; None if it does not follow from that program's number."""
     row = _loaded_row(later, op) if op.name == "weft.load_row" else _loaded_tile(later, op)
     assert op.parent is not None
     before = takewhile(lambda other: other is not op, op.parent.ops)
@@ -166,13 +166,13 @@ def _row_of(later: _Later, op: Operation) -> _Row | None:
 
 
 def _loaded_row(later: _Later, op: Operation) -> _Row | None:
-    """The same of a row that begins anywhere."""
+    """The same for a row that begins at any address."""
     begin, end = later.of(op.operands[0]), later.of(op.operands[2])
     return _Row(begin, end) if begin is not None and end is not None else None
 
 
 def _loaded_tile(later: _Later, op: Operation) -> _Row | None:
-    """The same of a tile of consecutive addresses, as far as its mask is true."""
+    """The same for a tile of consecutive addresses, as far as its mask is true."""
     row = row_at(op.operands[0], op.operands[1:2])
     if row is None or row.conditions:
         return None
@@ -193,7 +193,7 @@ def _loaded_tile(later: _Later, op: Operation) -> _Row | None:
 
 
 def _reductions_of(op: Operation) -> int:
-    """How often a row is reduced that an operation loads and that is stored as well; 0 for other operations."""
+    """How often the row that an operation loads is reduced; 0 if it is not stored, or if the operation loads no row."""
     if op.name == "tt.load":
         is_row = is_tensor(op.results[0].type) and len(shape_of(op.results[0].type)) == 1
     else:
@@ -215,18 +215,18 @@ class _Later:
         self.c, self.program = c, program
         self.made: dict[Value, Value | None] = {}
         self.is_another = False
-        """Whether any has been another one than in this program."""
+        """Whether any value differed from that of this program."""
 
     def of(self, value: SSAValue) -> Value | None:
-        """A value as that program has it, itself if it is the same; None if it does not follow from its number and
-        arguments."""
+        """The value in that program, or `value` itself if it is the same; None if it does not follow from the number of
+        the program and from arguments."""
         own = self.c[value]
         found = self._of(own)
         self.is_another |= found is not own
         return found
 
     def sum_of(self, terms: Sequence[Term]) -> Value | None:
-        """The sum of integers, of 64 bits."""
+        """The sum of integers in 64 bits."""
         build, total = self.c.build, self.c.number(0, "i64")
         for term in terms:
             value = self.c.number(term, "i64") if isinstance(term, int) else self.of(term)
@@ -257,7 +257,7 @@ class _Later:
 
 
 def _are_words(op: Operation) -> bool:
-    """Whether the elements of a row have a register each."""
+    """Whether each element of a row takes a whole register."""
     return ELEMENT_BITS[elem_of(op.results[0].type)] == WORD_BITS
 
 

@@ -1,4 +1,4 @@
-"""Tiles that change their layouts one after the other are all stored to shared memory before the first is loaded.
+"""Store all tiles that change their layouts to shared memory before the first is loaded: one barrier instead of three.
 
     store shared %a, %x                       store shared %a, %x
     barrier                                   store shared %b, %y
@@ -8,13 +8,14 @@
     barrier
     %v = load shared %b
 
-Buffers that are in use one after the other lie in the same bytes, so that each tile waits for the one before it: three
-barriers for the two operands of a product. With bytes of their own one barrier is enough, and the loads are on their
-way together. (Barriers are inserted later, and buffers placed; here only the order changes.)
+A tile changes its layout by a store to shared memory and a load. Buffers that are used one after the other share bytes,
+so the store of each tile waits for the load of the one before: the two operands of a product take three barriers. If
+each has bytes of its own, one barrier is enough, and the loads are in flight together. This pass only moves stores;
+barriers and addresses of buffers are assigned later.
 
-A store goes before the first load of another buffer that it can come to, if what it stores is known there. Moved with
-it is what only it uses, and what addresses are made of, so that a thread holds no more than before. A program stays as
-it is if it would need so much shared memory that fewer of its blocks ran at a time.
+A store moves up over loads of other buffers, as far as the value that it stores is available. What only the store uses
+moves with it, and so do computations of addresses, so a thread holds no more values than before. If the program would
+then need so much shared memory that fewer of its blocks ran at a time, it stays as it is.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from weft.targets.table import instruction
 from .placement import needed_bytes
 
 NUMBERS = ("constant", "program_id", "num_programs", "linear", "shared")
-"""What addresses are made of: it may be computed earlier, whoever else uses it."""
+"""Operations that compute addresses: these move up even if others use them too."""
 OF_THREAD = ("rename", "join", "pack", "unpack", "permute", "shuffle")
-"""What is made of what a thread, or a warp, holds, beside what is computed element by element."""
+"""Operations on values of a thread or a warp, besides those that compute element by element."""
 WALLS = (
     "atomic", "compare_and_swap", "copy_async", "commit_async", "wait_async", "barrier", "fence", "await", "prefetch",
     "assembly", "print", "assert", "check", "trap", "clock", "keep", "yield", "condition", "return",
 )  # fmt: skip
-"""What no store is moved over, beside products, loads of global memory, branches and loops."""
+"""Operations that no store moves over, besides products, loads of global memory, branches and loops."""
 OTHERS = 32
 """Registers of a thread for what is not counted: addresses, masks, sums."""
 Order = list[tuple[Block, list[LaneOp]]]
@@ -69,7 +70,8 @@ def _blocks(block: Block) -> Iterator[Block]:
 
 
 def _fits(program: LaneProgram, now: int, then: int, words: int) -> bool:
-    """Whether as many blocks run at a time with so many bytes, of those whose registers hold the tiles."""
+    """Whether as many blocks run at a time with `then` bytes of shared memory as with `now`. Registers may allow fewer:
+    a thread holds `words` of tiles."""
     machine, threads = program.machine, program.warps * program.lanes
     if then > machine.shared_bytes:
         return False
@@ -82,23 +84,23 @@ class _Mover:
         self.buffers = origins(program)
         self.uses = program.body.uses()
         self.words = 0
-        """What a thread loads behind one barrier, at most, in registers; 0 if no store has moved."""
+        """The most registers of a thread that loads behind one barrier fill; 0 if no store has moved."""
 
     def move_all(self, block: Block) -> None:
         """Move the stores of a block."""
-        for at, op in enumerate(list(block.ops)):  # a store that goes leaves what is behind it in its place
+        for at, op in enumerate(list(block.ops)):  # moving a store up leaves later operations where they are
             if self.written(op):
                 self.move(block, at)
 
     def written(self, op: LaneOp) -> frozenset[int]:
-        """The buffers that an operation does nothing but write to; none for any other."""
+        """The buffers that an operation writes to, if that is all it does; none for other operations."""
         touches = touches_of(op)
         if any(t.how != "write" or t.later or t.far or t.release for t in touches):
             return frozenset()
         return frozenset().union(*(self.buffers.get(t.address, frozenset()) for t in touches))
 
     def move(self, block: Block, at: int) -> None:
-        """Move a store, and what it needs, before the first load that it can come to, if there is one."""
+        """Move a store, with what it needs, before the earliest load that it can reach, if there is one."""
         store, first, loaded = block.ops[at], at, 0
         written, numbers = self.written(store), makers(store.operands[:1])
         wanted, going = makers(store.operands), {store}
@@ -138,7 +140,7 @@ class _Mover:
 
 
 def makers(values: Iterable[Value]) -> set[LaneOp]:
-    """The operations that make these values."""
+    """The operations that define these values."""
     return {v.op for v in values if v.op is not None}
 
 

@@ -82,32 +82,33 @@ class Machine:
     thread_registers: int = 255
     """Those that a thread may have."""
     register_step: int = 8
-    """A thread takes a multiple of so many."""
+    """The registers of a thread are allocated in multiples of so many."""
     block_threads: int = 1024
     """Threads that a block may have."""
     schedulers: int = 4
     """Instructions of warps that a multiprocessor issues in a cycle."""
     enough_threads: int = 1024
-    """Threads of a multiprocessor with which loads of 16 bytes are under way as memory needs them: more blocks are not
-    worth a spilled register (H100 and H200)."""
+    """Threads of a multiprocessor that saturate memory by loads of 16 bytes: more blocks are not worth a spilled
+    register (H100 and H200)."""
     lines_at_a_time: int = 0
     """Bytes of lines of its L1 cache that a multiprocessor is best asked for at a time by tiles whose rows begin
     anywhere; 0 where nobody has measured it."""
     copied_at_a_time: int = 0
-    """Bytes that it is best to copy at a time in blocks of 8 to 32 KB; 0 where nobody has measured it."""
+    """Bytes in flight on a multiprocessor with which copies by blocks of 8 to 32 KB are fastest; 0 if nobody measured
+    it."""
     l2_size: int = 0
-    """Bytes of its L2 cache; 0 where nobody has said it."""
+    """Bytes of its L2 cache; 0 if unknown."""
     rows_ahead: int = 0
-    """Bytes of long rows that are best on their way to the L2 cache ahead of the programs that load them; 0 where
-    nobody has measured it."""
+    """How many bytes ahead of the programs that load them long rows are best prefetched into the L2 cache; 0 if nobody
+    measured it."""
     multiprocessors: int = 1
     """Of the largest processor of the kind."""
     clock: float = 1.0
-    """Cycles of a nanosecond, where matrix units are not used."""
+    """In GHz, while matrix units are idle."""
     cached_bytes: float = 64.0
-    """Bytes of the L2 cache for a multiprocessor in each cycle, where all load."""
+    """Bytes that a multiprocessor gets from the L2 cache in a cycle while all of them load."""
     copy_latency: float = 1550.0
-    """Cycles of a copy from the L2 cache to shared memory, while all multiprocessors copy as much as they can."""
+    """Latency in cycles of a copy from the L2 cache to shared memory, while all multiprocessors copy at full speed."""
     block_start: float = 0.0
     """Cycles between two blocks that a multiprocessor starts, where all start blocks as fast as they can; 0 where
     nobody has measured it."""
@@ -125,7 +126,7 @@ class Machine:
     cluster_blocks: int = 1
     """Blocks of a cluster, whose shared memory they all reach, at most."""
     portable_cluster: int = 1
-    """The same, that every GPU which has clusters can run, without being asked whether it can."""
+    """The largest cluster that every GPU with clusters can run, so that it need not be queried."""
     stages: int = 3
     """Iterations of a loop of products that are under way at a time where nobody says it: the option `num_stages`."""
     float32_products: str = "tf32"
@@ -183,7 +184,7 @@ class Machine:
         return blocks
 
     def registers_taken(self, registers: int) -> int:
-        """What a thread takes that needs so many registers."""
+        """The registers that are allocated for a thread that needs so many."""
         return -(-registers // self.register_step) * self.register_step
 
     def blocks_with_rows(self, threads: int, words: int) -> int:

@@ -23,13 +23,14 @@ def name_of(arch: str) -> str:
 
 
 CLOCK = 1.98
-"""Of an H100 and an H200, in GHz, where matrix units are not used."""
+"""In GHz, of an H100 and an H200 while matrix units are idle."""
 COPIED = 4300.0
-"""Bytes of a nanosecond of large copies on an H200; an H100, which runs the same code, reaches 3,020.
+"""GB/s of large copies on an H200; an H100, which runs the same code, reaches 3,020.
 
-What is chosen by this rate is right for both: a second limit that is near that of memory costs time as well. Softmax of
-rows of 256 f32 takes a multiprocessor 124 cycles of memory on an H200 and 177 on an H100, beside 158 to start a block.
-Executed in turn, its programs are predicted to take 133 and 183 us, and 178 and 206 with a block for each.
+Choices by this rate are right for both cards, because a second limit that is close to that of memory costs time too.
+For example, softmax of rows of 256 f32 needs memory for 124 cycles of a multiprocessor on an H200 and for 177 on an
+H100, and starting a block takes 158. With several programs in each block it is predicted to take 133 and 183 us, and
+with a block for each program 178 and 206.
 """
 _PAIRS = (("f16", 2),)
 _VECTORS = (("f16", 8), ("bf16", 8), ("f32", 4))
@@ -55,7 +56,7 @@ def _row(
         lines_at_a_time=60 * KIB if capability == 90 else 0,
         copied_at_a_time=42 * KIB if capability == 90 else 0,  # H200: 5 blocks of 8 KB, 3 of 16 KB, 2 of 32 KB
         l2_size=50 * KIB * KIB if capability == 90 else 0,
-        rows_ahead=5 * KIB * KIB if capability == 90 else 0,  # H200: 2 to 8 MB are within 3 %, 4 to 6 the best mostly
+        rows_ahead=5 * KIB * KIB if capability == 90 else 0,  # H200: 2 to 8 MB within 3 %, mostly 4 to 6 are best
         multiprocessors=multiprocessors,
         # H200: 131,072 blocks of 1 or 2 warps in 157,000 to 162,000 cycles; H100: 262,144 that do nothing in 158 us
         block_start=158.0 if capability == 90 else 0.0,

@@ -42,24 +42,26 @@ and more it is so many words: rows of 131,072 elements of bf16 take 16 warps 186
 clusters of eight (softmax on an H100; layer norm 195 and 223). In smaller ones it is not: 8 warps take 194 us for rows
 of 65,536 in clusters of four, and 184 in clusters of eight."""
 PARKED_PART = 64
-"""The same in blocks of 512 threads whose row is reduced more than once, if FEW_BLOCKS are too few: half of them wait
-in shared memory, and half as many blocks wait for each other, each time. Layer norms of 131,072 elements of f32 take
-156 us on an H200 in clusters of four, and 161 in clusters of eight; of bf16 156 in clusters of two, 163 in clusters of
-four; of 262,144 165 in clusters of four, 171 in clusters of eight. (RMS norms, with one reduction, it is the other way
-about: 157 and 145 us.)"""
+"""Words of each thread, in blocks of 512 threads, for rows that are reduced more than once and need more than
+FEW_BLOCKS otherwise. Half of the words wait in shared memory, and each reduction waits for half as many blocks. Layer
+norms on an H200: 131,072 elements of f32 take 156 us in clusters of four and 161 in clusters of eight; of bf16, 156 in
+clusters of two and 163 in clusters of four; 262,144 of bf16 take 165 in clusters of four and 171 in clusters of eight.
+RMS norms, which have one reduction, lose by it: 157 us instead of 145."""
 FEW_BLOCKS = 4
-"""Of a cluster whose blocks have 1,024 threads, if such a part is enough for them: an RMS norm of 262,144 elements of
-f32 takes 153 us, and 166 by eight blocks. And of one whose threads have half of that because the row of a later program
-is asked for meanwhile (lower/next_rows.py), for which the L2 cache has no room beside rows of 64 words a thread. Layer
-norms of 65,536 elements then take 145 us instead of 148 (f32, by four blocks) and 144 instead of 148 (bf16, by two), an
-RMS norm of 50,257 of bf16 139 instead of 153 by two. With 131,072 elements of f32 it would be eight blocks: 153 and
-151."""
+"""Blocks of a cluster, at most, in two cases:
+
+* Blocks of 1,024 threads, if PARKED_PART words of each thread are then enough: an RMS norm of 262,144 elements of f32
+  takes 153 us by four blocks and 166 by eight.
+* Blocks of 512 threads that hold PART words of each thread instead of PARKED_PART, so that the L2 cache has room for
+  prefetched rows of later programs (lower/next_rows.py). Layer norms of 65,536 elements then take 145 us instead of 148
+  (f32, by four blocks) and 144 instead of 148 (bf16, by two), and an RMS norm of 50,257 of bf16 takes 139 instead of
+  153 (by two). Eight blocks, which 131,072 elements of f32 would need, are not faster: 153 us instead of 151."""
 OTHERS = 32
 """Registers of a thread for addresses, masks and what is computed at the moment."""
 PARKING = 512
-"""Threads of a block from which on words may wait in shared memory, where a multiprocessor has enough of them: of two
-blocks of 512 one loads while the other computes. One such block alone does rows of 65,536 at 0.68 to 0.95 of copy
-speed, and a cluster of four at 0.83 to 0.99."""
+"""Threads of the smallest block whose words may wait in shared memory. A multiprocessor must also run enough threads:
+of two blocks of 512, one loads while the other computes. With one such block alone, rows of 65,536 reach 0.68 to 0.95
+of copy speed, and by a cluster of four 0.83 to 0.99."""
 MOST_AGAIN = 8
 """What costs more is not computed twice, so that its row does not wait in shared memory."""
 PLAIN = (
@@ -93,7 +95,7 @@ def blocks_for_rows(module: ModuleOp, machine: Machine, warps: int, remarks: Rem
     may_be_few = PARKING <= threads < machine.enough_threads and PART < part <= PART * FEW_BLOCKS
     if machine.rows_ahead and may_be_few and _reduced(ops, 1, are_stored=True):
         blocks = part // PART
-        why = f"with {part} words of each thread the L2 cache has no room for rows that are asked for ahead"
+        why = f"with {part} words in each thread, the L2 cache would have no room for rows of later programs"
         remarks.add(InClusters(ir.span_of(reduction), f"a program is a cluster of {blocks} blocks", why))
         return blocks
     if words <= room:
@@ -154,8 +156,8 @@ def _held(ops: list[Operation]) -> dict[Operation, int]:
 
 
 def _reduced(ops: Sequence[Operation], least: int, are_stored: bool) -> list[Operation]:
-    """The loads of rows that are all reduced so often at least, and stored if they are to be, and nothing dear is
-    computed of them for several; none where it is not so."""
+    """The loads of rows, if each is reduced at least `least` times, and stored if `are_stored`, and if nothing
+    expensive is computed from them for several of these; otherwise none."""
     users: dict[SSAValue, set[Operation]] = {}
     """Of each tile: the reductions and stores that are computed from it."""
     loads = list[Operation]()

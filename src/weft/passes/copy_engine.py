@@ -30,7 +30,8 @@ class CopyEngine(Protocol):
         """The type of a load's buffers, or of one."""
 
     def tile(self, b: Builder, load: tt.LoadOp, buffer: SSAValue) -> SSAValue:
-        """A load's tile in one of its buffers: the buffer, or the buffer transposed where rows lie as columns."""
+        """A load's tile in one of its buffers: the buffer, or its transposed view if the tile lies in memory
+        transposed."""
 
     def prepare(self, b: Builder, count: int) -> None:
         """Make what says that an iteration's copies have landed, for so many slots, in front of the loop."""

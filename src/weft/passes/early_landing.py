@@ -16,7 +16,7 @@ of 64 x 64 x 32 in 16 bits, 6 blocks of 4 warps: 6 * (8192 / 64 + 70) = 1188 cyc
 multiprocessors load, copies take `Machine.copy_latency`. So early is right where `stages - 2` iterations take longer.
 On an H200, with four stages, products of 64 x 64 x 32 take 426 us instead of 446, and of 128 x 128 x 32 (two blocks)
 236 instead of 227; with three, of 64 x 64 x 32 (eight blocks) 400 instead of 452, and of 128 x 128 x 32 392 instead of
-250. How many blocks there are is known of their shared memory, and guessed of their registers.
+250. The number of blocks follows from their shared memory, which is known, and their registers, which are estimated.
 """
 
 from __future__ import annotations

@@ -22,10 +22,11 @@ becomes
     %d = ttng.warp_group_dot %p, %v, %1 {isAsync = true}
     scf.yield %d
 
-If nothing but that product uses the sum, as in gradients of attention, it is awaited by itself, while the first product
-of the iteration is under way. Copies for later iterations begin behind that wait, as they overwrite what the product
-has read. They take the warps a barrier and some forty instructions. If the iteration computes with the sum, ptxas would
-let no two products be under way together then.
+If only that product uses the sum, as in gradients of attention, the sum has a wait of its own, while the first product
+of the iteration is still in flight. Copies for later iterations begin right after this wait, because they overwrite
+what the product has read. So the barrier and some forty instructions that begin them overlap the first product. If the
+iteration itself computes with the sum, there is one wait for both, because ptxas would otherwise serialize the
+products.
 
     %2 = ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
     begin copies
@@ -168,7 +169,7 @@ def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
 def _last_overlaps(
     loop: scf.ForOp, products: Sequence[SharedProductOp], registers: int, is_one_of_many: bool
 ) -> Operation:
-    """The last product goes on until the first one of the next iteration has begun. Gives the wait for it."""
+    """Let the last product run until the first one of the next iteration has begun. Returns the wait for it."""
     first, last = products[0], products[-1]
     (use,) = last.d.uses
     total = loop.body.block.args[use.index + 1]
@@ -197,7 +198,7 @@ def _last_overlaps(
 
 
 def _use_awaited(values: Sequence[SSAValue], wait: Operation) -> None:
-    """Let what uses results use them as a wait gives them."""
+    """Replace uses of results by the values that a wait returns for them."""
     for old, new in zip(values, wait.results, strict=True):
         old.replace_uses_with_if(new, lambda use: use.operation is not wait)
 

@@ -104,8 +104,8 @@ class SimulatedKernel:
 
     @cached_property
     def plain(self) -> SimulatedKernel:
-        """The kernel without tensors that a launch makes of several arguments; itself where it has none, or where its
-        author made them, in Gluon."""
+        """The kernel without tensors that a launch makes of several arguments; the kernel itself if it has none, or if
+        a Gluon kernel describes them itself."""
         if not self._has_made or self._make_plain is None:
             return self
         plain = self._make_plain()

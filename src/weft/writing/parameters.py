@@ -103,7 +103,7 @@ def _made(w: Writer, value: BlockArgument, function: Operation) -> None:
 
 
 def _made_of(function: Operation) -> set[SSAValue]:
-    """The parameters that tensor maps are made of."""
+    """The parameters from which a launch makes tensor maps."""
     values = function.regions[0].blocks[0].args
     plain = [v for v in values if not isinstance(v.type, TensorDescType)]
     made = [tensor_of(facts["tt.made"]) for v in values if "tt.made" in (facts := _facts(v, function))]

@@ -115,10 +115,10 @@ SHARES = tuple(size << 10 for size in (8, 16, 32, 64, 100, 132, 164, 196, 228))
 """Bytes of it that a multiprocessor can have; the rest is its L1 cache's. (CUDA programming guide, sections on compute
 capabilities 8.x, 9.0 and 10.0: each has some of them.)"""
 FAST_MEMORY, AS_MANY = 4e12, 4 / 3
-"""Bytes per second of a memory that wants so many times as many blocks at a time for rows that begin anywhere: three
-such blocks are best on an H100 (3.35e12) and four on an H200 (4.9e12), where four and five are."""
+"""If memory is faster than so many bytes per second, this factor raises the number of blocks at a time for rows that
+begin anywhere. Where three blocks are best on an H100 (3.35e12), four are on an H200 (4.9e12); for four it is five."""
 GRANULE = 128
-"""Bytes of which the shared memory of a block is a multiple."""
+"""The shared memory of a block is a multiple of so many bytes."""
 OLDEST_DRIVER = 12000
 """The CUDA version that brought libraries of kernels and `cuLaunchKernelEx`."""
 
@@ -128,12 +128,14 @@ def _version(number: int) -> str:
 
 
 def _limiting_share(most: int, least: int, all_of_it: int) -> tuple[int, int]:
-    """(bytes of shared memory that a multiprocessor is to have, bytes that each block is to take of them) so that at
-    most so many blocks run, each of which needs `least` bytes; zeros if no more of them fit into all of it.
+    """(preferred shared memory of a multiprocessor, shared memory that each block requests), in bytes, so that at most
+    `most` blocks run at a time, each of which needs `least` bytes. Zeros if no share has room for `most` blocks, so
+    that no limit is needed.
 
-    The driver takes a preferred share as a hint: asked for 8 KB it gives 16, in which an H200 ran six blocks of 2,688
-    bytes instead of three. So blocks take so much that one more would not fit into the next larger share either, if
-    that leaves the L1 cache as much as a quarter; otherwise into this share.
+    The driver takes the preferred share as a hint and may choose the next larger one: asked for 8 KB it gives 16, in
+    which an H200 ran six blocks of 2,688 bytes instead of three. So each block requests so much that even the next
+    larger share has no room for one more, if a quarter of the memory is then left for the L1 cache. Otherwise it
+    requests so much that this share has no room for one more.
 
     >>> [_limiting_share(most, 2048, 228 << 10) for most in (3, 8, 128)]
     [(102400, 34048), (16384, 2048), (0, 0)]
@@ -169,7 +171,7 @@ class LoadedKernel:
     """A kernel in a process: an image, loaded by the driver for the devices it is launched on.
 
     `metadata` has name, shared (bytes of dynamic shared memory), num_warps, num_ctas, target, most_blocks where only
-    so many blocks are to run at a time on a multiprocessor, blocks_by_memory if faster memory wants more of them, and
+    at most so many blocks are to run at a time on a multiprocessor, blocks_by_memory if faster memory needs more, and
     programs_each where a block executes up to so many programs: a launch then starts fewer blocks than the grid has
     programs, and hands on how many those are along x.
     """
@@ -213,8 +215,8 @@ class LoadedKernel:
                 check(cuda.cuKernelSetAttribute(name, self.shared, self.kernel, check(cuda.cuDeviceGet(index))))
 
     def _limit_blocks(self, most: int, by_memory: bool) -> None:
-        """Let at most so many blocks run at a time on a multiprocessor, by as little shared memory as does it; more of
-        them on a GPU with fast memory, if the number depends on that."""
+        """Limit the blocks that run at a time on a multiprocessor, by requesting as little shared memory as needed. If
+        the number depends on the speed of memory (`by_memory`), a GPU with fast memory runs more."""
         cuda = api()
         kind = cuda.CUfunction_attribute
         for index in range(device_count()):

@@ -79,11 +79,11 @@ class WarpsSpecialized(Remark):
 
 @dataclass(frozen=True)
 class NotSpecialized(Remark):
-    """A loop of products in which no warp is for the copies of operands alone."""
+    """A loop of products in which all warps load and multiply, without a separate warp for the copies of operands."""
 
     kind: ClassVar[str] = "warps not specialized"
     reason: str
 
     @property
     def message(self) -> str:
-        return f"no warp is for copies alone, all multiply: {self.reason}"
+        return f"all warps load and multiply, none is reserved for copies: {self.reason}"

@@ -102,7 +102,7 @@ class _Scheduler:
         self.barriers: list[list[float]] = [[] for _ in range(6)]
         """When what was issued for each is done, in the order of issue."""
         self.of_copies = 0
-        """The barrier that groups of copies by threads set."""
+        """The scoreboard barrier that groups of copies by threads (cp.async) set."""
         self.units: dict[str, float] = {}
         """When each is free."""
         self.copied = self.tensor = 0.0

@@ -47,8 +47,7 @@ def identity_nd(in_dim: str, sizes: Sequence[int], order: Sequence[int], zero: i
 
 
 def boxes(order: Sequence[int], *parts: tuple[str, Sequence[int]]) -> LinearLayout:
-    """Boxes of boxes: the direct sum of what `identity_nd` makes of input dimensions with their sizes, the innermost
-    first."""
+    """Nested boxes: the direct sum of `identity_nd` of each input dimension and its sizes, the innermost first."""
     bits: dict[int, int] = dict.fromkeys(order, 0)
     places: list[tuple[int, int]] = []
     ins: list[tuple[str, int]] = []

@@ -1,4 +1,4 @@
-"""Copies of the copy engine that one warp of a loop begins are in a branch of that warp.
+"""Move what one warp of a loop executes to begin bulk copies into a branch, so that the other warps skip it.
 
     %first = this warp is the first                      %first = this warp is the first
     %all = arith.andi elect, %first, %exists             if %first {
@@ -8,15 +8,15 @@
                                                            bulk copy, where %also
                                                          }
 
-A copy is one instruction of the engine, but it takes some fifteen to elect a lane, and to bring the address of a tensor
-map and coordinates to where the engine reads them. Without a branch all warps execute these, and then do nothing: in
-gradients of attention with blocks of 64 x 64, 34 of the 320 instructions of an iteration.
+The copy engine takes one instruction, but some fifteen others elect a lane and move the address of the tensor map and
+the coordinates to uniform registers. Without a branch all warps execute these, predicated off in the end. In gradients
+of attention with blocks of 64 x 64 they are 34 of the 320 instructions of an iteration.
 
-Done in loops only, as what is executed once costs little, and where all copies of an iteration are that warp's. ptxas
-moves nothing into a branch or out of it: where several warps begin copies, it would execute one after the other what it
-can do side by side (gradients of attention with heads of 128, one block of 64 x 64 on a multiprocessor: 8.50 ms instead
-of 8.13 by prediction). The arrivals that say how many bytes are to come belong to the copies. LLVM sees that the
-condition holds in the branch.
+Done only in loops, because what is executed once costs little, and only if one warp begins all copies of the iteration.
+ptxas moves no instructions across a branch. If several warps begin copies, branches would serialize what it otherwise
+interleaves: gradients of attention with heads of 128 and one block of 64 x 64 on each multiprocessor are predicted to
+take 8.50 ms instead of 8.13. The arrivals that announce the bytes of a copy (`expect_tx`) move with it. LLVM derives
+that the condition is true inside the branch, and simplifies it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EQUAL = 0
 
 
 def begin_by_warp(program: LaneProgram) -> None:
-    """Put what begins copies in loops into a branch of the warp that begins them."""
+    """In each loop, put what begins copies into a branch of the warp that begins them."""
     loops = [op for op in program.body.walk() if op.name in ("for", "while")]
     uses = program.body.uses() if loops else {}
     for block in (region for loop in loops for region in loop.regions):
@@ -45,8 +45,8 @@ def begin_by_warp(program: LaneProgram) -> None:
 
 
 def _runs(block: Block) -> Iterator[tuple[Value, Sequence[LaneOp]]]:
-    """What one warp begins, with what is computed in front and in between: whether a warp is that one, and the
-    operations."""
+    """Maximal runs of copies by one warp, with the computations before and between them, each as (the condition that
+    holds in that warp, operations)."""
     is_first: Value | None = None
     begin = end = 0
     for i, op in enumerate(block.ops):
@@ -66,7 +66,7 @@ def _runs(block: Block) -> Iterator[tuple[Value, Sequence[LaneOp]]]:
 def _into_branch(
     program: LaneProgram, block: Block, is_first: Value, ops: Sequence[LaneOp], uses: dict[Value, list[LaneOp]]
 ) -> None:
-    """Put operations that begin copies into a branch, and what is computed for them alone."""
+    """Put operations that begin copies into a branch, with what is computed for them alone."""
     taken: set[LaneOp] = set()
     for op in reversed(ops):
         is_for_them = all(user in taken for x in op.results for user in uses.get(x, ()))
@@ -86,7 +86,7 @@ def _into_branch(
 
 
 def _of_first_warp(op: LaneOp) -> Value | None:
-    """What holds in the warp that alone executes an operation which begins copies; None of others."""
+    """The condition that selects the one warp in which an operation begins a copy; None for other operations."""
     if not _is_of(op, COPY) and not _is_of(op, EXPECTS):
         return None
     return next((x for x in _conditions(op.operands[-1]) if _is_first(x)), None)
@@ -97,7 +97,7 @@ def _is_of(op: LaneOp, family: str) -> bool:
 
 
 def _conditions(value: Value) -> Iterator[Value]:
-    """What all holds where a condition does."""
+    """The conditions whose conjunction this is."""
     todo = [value]
     while todo:
         x = todo.pop()
@@ -108,7 +108,7 @@ def _conditions(value: Value) -> Iterator[Value]:
 
 
 def _is_first(condition: Value) -> bool:
-    """Whether a condition says that a warp's number is zero."""
+    """Whether a condition says that the number of the warp is zero."""
     op = condition.op
     if op is None or op.name != "arith.cmpi" or op.attrs["predicate"] != EQUAL:
         return False

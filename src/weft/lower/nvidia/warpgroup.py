@@ -12,8 +12,8 @@ size in the buffer at that origin, or the registers that hold it.
 Products side by side (`ttng.SIDE_BY_SIDE`) are one: an instruction of all their columns, whose accumulator is the
 registers of one after those of the other. It reads their left operand once.
 
-Where warp groups divide columns, what one of them has counts as if the others' were not there. Every other 8 columns
-are a matrix too, whose distance from 8 columns to the next is twice that of the buffer:
+If warp groups divide the columns, each group's columns are treated as a matrix of their own. For two groups, every
+other 8 columns are such a matrix, with twice the stride of the buffer from 8 columns to the next:
 
     columns           0-7   8-15   16-23   24-31   32-39   40-47        two products of 32 and 16 columns side by side
     warp group         0     1      0       1       0       1           each instruction has 24 columns
@@ -49,8 +49,9 @@ GROUP = 4
 
 
 class _Buffer:
-    """An operand in shared memory: `rows` are those along M or N. If they are more than the buffer has, others follow
-    it. `others` are the rows by which warp groups move, which do not count among those of one group."""
+    """An operand in shared memory: `rows` are those along M or N. If they are more than the buffer has, other
+    buffers follow it. `others` are the strides, in rows, from one warp group to another: rows of other groups are left
+    out of the matrix of one group."""
 
     def __init__(
         self, c: Context, value: SSAValue, side: str, rows: int, depth: int, others: Sequence[int] = ()
@@ -91,8 +92,8 @@ class _Buffer:
         return bases
 
     def descriptors(self, at: Sequence[tuple[int, int]], by_warp: Sequence[int], rows: Sequence[int]) -> Value:
-        """i64: for the tiles of a group that begin at (row, k), one register each; warps move by these rows, and blocks
-        do."""
+        """i64: one register for each tile of a group, which begins at (row, k); `by_warp` and `rows` are the strides of
+        warps and blocks."""
         m = self.matrix
         blocks = [start(m, f2.multiply(self.rows, row)) for row in self.by_block(rows)]
         registers = [start(m, origin(self.own, self.depth, row, k) ^ self.offset) for row, k in at]
@@ -306,7 +307,7 @@ class _Product:
 
 
 def _columns_of_groups(layout: LinearLayout) -> list[int]:
-    """The columns by which warp groups move, where each of these is a bit that nothing else moves by."""
+    """The column strides of warp groups, if each is a bit that no register, lane or block strides over; else none."""
     moves = [basis for d in ("register", "lane", "block") for basis in layout.bases.get(d, ())]
     groups = layout.bases["warp"][2:]
     found = [j for i, j in groups if j and not i]
@@ -316,7 +317,7 @@ def _columns_of_groups(layout: LinearLayout) -> list[int]:
 
 
 def _of_group(layout: LinearLayout) -> LinearLayout:
-    """A result as the first warp group has it: columns of other groups do not count."""
+    """The layout of a result in the first warp group, with the columns of other groups left out."""
     bits = sorted(_columns_of_groups(layout), reverse=True)
 
     def counted(column: int) -> int:

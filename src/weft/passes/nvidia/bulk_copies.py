@@ -26,14 +26,18 @@ H200, products of Triton's tutorials (bf16, best of several configurations) reac
 to 4,096, where the fence that copies by threads need is what an iteration waits for, 1.25 times with masks on both
 operands, and 1.17 to 1.23 times at 1,000 to 4,104, where rows begin within a sector of memory.
 
-Both kinds of loops may load rows of 128 bytes through pointers too, for which a launch makes tensor maps, if they
-load nothing else: attention by four warps (bf16, heads of 64, 4,096 rows) runs at 1.10 times the speed then, causal
-at 1.15, and the maximum of products at 1.30. Of operands that lie in memory transposed, a product reads the
-transposed view of the copy. Rows of 64 bytes (BK of 32) are loaded so if they are a multiple of a sector apart: at
-1,024 and 4,096, products run at 1.00 to 1.25 times the speed, but with rows of 8,208 bytes, where each of 64 takes
-three sectors, a b^T runs at 0.88 times the speed. Where one operand is computed, of weights of 8 bits, 5 to 10 % are
-lost by prediction. Else only blocks of descriptors among the kernel's arguments are copied so: the launcher has a
-tensor map of these anyway. Rows of numbers, which no product reads, are copied by the threads.
+Blocks of descriptors among the kernel's arguments are loaded this way, because the launcher has tensor maps of them
+anyway. In a loop that loads nothing else, tiles behind pointers are too, by tensor maps that the launch makes:
+
+* Rows of 128 bytes. Attention by four warps (bf16, heads of 64, 4,096 rows) is 1.10 times as fast, causal attention
+  1.15, and the maximum of products 1.30. If an operand lies in memory transposed, the product reads a transposed view
+  of the copy.
+* Rows of 64 bytes (BK of 32), if the distance between them is a multiple of a sector. Products of 1,024 and 4,096 are
+  1.00 to 1.25 times as fast. With a distance of 8,208 bytes, where a row of 64 touches three sectors instead of two,
+  a b^T has 0.88 times the speed.
+
+Not done if the loop loads something else too, such as weights of 8 bits from which an operand is computed: the
+prediction is a loss of 5 to 10 %. Rows of numbers, which no product reads, are copied by the threads.
 
 A copy by the engine lands later than one by threads, by the time of some ten copies of a thread. With two buffers, it
 has to land within an iteration: then the threads copy, unless each had to begin many.
@@ -58,8 +62,8 @@ from .specialized_loops import stored_before, stored_in
 
 TWO_BUFFERS = 2
 LONG_ROW, SHORT_ROW = 128, 64
-"""Bytes of a block's row. The first is the most that the copy engine requests at a time; of shorter rows, it requests
-as many."""
+"""Bytes of a block's row. The copy engine requests 128 bytes at most at a time, and so one row at a time even if rows
+are shorter."""
 COPY_BYTES, MANY_COPIES = 16, 16
 """Of a copy by a thread; and how many of them in an iteration take longer than a copy by the engine takes to begin."""
 
@@ -89,8 +93,8 @@ def bulk_copies(loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | N
 
 
 def _has_long_rows(load: BulkLoad, machine: Machine) -> bool:
-    """Whether rows of a block that pointers describe are long enough for the copy engine; short ones are if each of
-    them begins where a sector does."""
+    """Whether the rows of a block behind pointers are long enough for the copy engine. Short rows are only if each
+    begins at a sector."""
     row = load.copied.swizzle_byte_width
     return row >= LONG_ROW or (row >= SHORT_ROW and load.apart % machine.sector_bytes == 0)
 

@@ -69,7 +69,7 @@ class BulkLoad:
     transposed: bool = False
     """Whether the tile is the block transposed."""
     apart: int = 0
-    """Of a tensor that a map is made for, a power of two that divides the bytes from row to row."""
+    """A power of two that divides the distance between rows in bytes, of a tensor for which a launch makes a map."""
 
     @property
     def block(self) -> tuple[int, int]:

@@ -108,9 +108,9 @@ class BulkStore:
 
 
 def ways_to_store(stores: Sequence[BulkStore]) -> Sequence[tuple[int, ...]]:
-    """By way of which buffer, by number, each store goes: one for each of them; one for all of a type in a loop; and
-    where all warps wait for each store, fewer and fewer in turn, whatever their types. Those that take most memory, and
-    so have warps wait least, come first."""
+    """Ways to assign buffers, by number, to stores: a buffer for each store; a buffer for each type of a loop; and, if
+    all warps wait for each store anyway, fewer and fewer buffers that the stores take in turn, whatever their types.
+    Ways that need the most memory come first, because warps wait least with them."""
     kinds = [(x.store.parent, x.memory()) for x in stores]
     ways = [tuple(range(len(stores))), tuple(map(list(dict.fromkeys(kinds)).index, kinds))]
     if len({x.store.parent for x in stores}) == 1 and all(x.part is None for x in stores):
@@ -119,7 +119,7 @@ def ways_to_store(stores: Sequence[BulkStore]) -> Sequence[tuple[int, ...]]:
 
 
 def largest_by_way_of(stores: Sequence[BulkStore], buffers: Sequence[int]) -> dict[int, BulkStore]:
-    """For each buffer the store that needs most of it."""
+    """For each buffer, the store that needs the most of it."""
     found: dict[int, BulkStore] = {}
     for number, x in zip(buffers, stores, strict=True):
         found[number] = max(found.get(number, x), x, key=lambda x: x.bytes)
@@ -249,7 +249,7 @@ def _held_part(layout: LinearLayout, shape: Sequence[int], warps: int) -> tuple[
 
 
 def _is_of_groups(layout: LinearLayout) -> bool:
-    """Whether a tile is the result of a product of warp groups, wherever the groups have their parts of it."""
+    """Whether a tile is the result of a product of warp groups, however the groups divide it."""
     of_group = {"lane": ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0)), "warp": ((PART_ROWS, 0), (2 * PART_ROWS, 0))}
     copies = layout.free_variable_masks()
     return all(layout.bases[d][: len(x)] == x and not copies[d] for d, x in of_group.items()) and not copies["register"]

@@ -65,7 +65,7 @@ class PointedTensor:
     at: tuple[Sum, ...]
     transposed: bool
     apart: int
-    """A power of two that divides the bytes from row to row."""
+    """A power of two that divides the distance between rows in bytes."""
 
 
 class WrappingForms(Forms):

@@ -8,9 +8,10 @@ if %d lies behind %b as another of its blocks would. It reads %a once; two instr
 memory would be busy for longer than the matrix units. The right operands are then parts of one buffer, filled and given
 back together (rings.py), and the second product says that it goes on where the first ends (`SIDE_BY_SIDE`).
 
-Products of another left operand may have the same right ones, in the same order:
+Other left operands may multiply the same right operands, in the same order. This makes tiles whose number of rows is no
+power of two either:
 
-    %2 = ttng.warp_group_dot %f, %b, %g                rows that are no power of two: %f are those below %a
+    %2 = ttng.warp_group_dot %f, %b, %g                %f has the rows below those of %a
     %3 = ttng.warp_group_dot %f, %d, %h
 """
 
@@ -110,7 +111,7 @@ def rows_of(
 
 
 def _has_alone(row: Row, rows: Sequence[Row]) -> bool:
-    """Whether nothing but rows of the same right operands, in the same order, multiplies those of a row."""
+    """Whether only rows with the same right operands, in the same order, multiply the loads of a row."""
     alike = {op for other in rows if other.operands == row.operands for op in other.products}
     return all(op in alike for load in row.loads for op in products_of(load.load.result))
 
@@ -160,7 +161,7 @@ def _right(product: WarpGroupDotOp, loads: Sequence[BulkLoad]) -> Operand | None
 
 
 def _has_instruction(products: Sequence[WarpGroupDotOp], machine: Machine) -> bool:
-    """Whether a block's columns of all products are those of one instruction: each warp group has all of them, or every
+    """Whether one instruction can compute a block's columns of all products: each warp group has all columns, or every
     other 8."""
     columns = 0
     for op in products:

@@ -112,7 +112,7 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     function = function_of(loop if tiles is None else tiles)
     module = function.parent_op() if function is not None else None
     if isinstance(around, scf.WhileOp):
-        return "it stands in a `while` loop: a loop over tiles that is divided with it is a `for`"
+        return "it is in a `while` loop, and a loop over tiles is only specialized if it is a `for`"
     if module is None:
         return "it stands in another loop than one over tiles, or in a branch where another loop is specialized"
     if tiles is not None and function is not tiles.parent_op():
@@ -212,7 +212,7 @@ def is_asked(loop: scf.ForOp) -> bool:
 
 
 def multiplies(loop: scf.ForOp) -> bool:
-    """Whether there is a product of tiles in a loop, by whatever instruction."""
+    """Whether a loop has a product of tiles, by any instruction."""
     return any(isinstance(op, tt.DotOp | SharedProductOp) for op in walk(loop.body.block))
 
 

@@ -56,9 +56,10 @@ OF_GROUPS = "wgmma"
 GROUP = 4
 """Warps that multiply together."""
 LEAST_COLUMNS = 8
-"""Of an instruction. Where warp groups divide the columns of several products of one left operand, each has every other
-8 of them, if the right operands lie in memory column by column: what a group has of all products is then a matrix that
-one instruction multiplies (side_by_side.py). Halves of each product would not be one."""
+"""The fewest columns of an instruction. If warp groups divide the columns of several products of one left operand, and
+the right operands lie in memory column by column, each group has every other 8 columns. What a group has of all
+products is then one matrix with a constant stride, which one instruction multiplies (side_by_side.py). If a group had
+half of the columns of each product, the stride would not be constant."""
 LOOPS = ("scf.for", "scf.while")
 
 
@@ -113,7 +114,7 @@ def warpgroup_layout(
 
 
 def _has_neighbours(op: Operation) -> bool:
-    """Whether a block has other products of the same left operand."""
+    """Whether the same left operand has other products in this block."""
     alike = {use.operation for use in op.operands[0].uses if use.index == 0}
     return any(x is not op and x.name == op.name and x.parent is op.parent for x in alike)
 

@@ -1,4 +1,4 @@
-"""cp.async.bulk.prefetch.L2: bytes that are asked for. Nothing changes by it, but they must be bytes of an array."""
+"""cp.async.bulk.prefetch.L2: a prefetch changes nothing, but the bytes that it requests must be those of an array."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..machine import Context, Wait
 from ..values import full
 
 GRANULE, MOST = 16, 1 << 20
-"""Bytes that a request begins at and has a multiple of, and those that it has fewer than: machine code has 16 bits for
-how many times 16 they are."""
+"""A request begins at a multiple of 16 bytes and has a multiple of them, and it has fewer than 1 MiB, because machine
+code stores the size divided by 16 in 16 bits."""
 
 
 def ask(context: Context, op: LaneOp) -> Iterator[Wait]:
-    """The request of the lanes whose `active` holds."""
+    """Check the requests of the lanes for which `active` is true."""
     batch = context.batch
     batch.report.add_kind(op.span, op.attrs["isa"], context.count)
     source, size, active = op.operands
@@ -35,7 +35,7 @@ def ask(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 
 def _check(context: Context, op: LaneOp, asking: tuple[int, int], begin: int, size: int) -> None:
-    """What one lane asks for; of the first and the last 16 bytes one is enough that is an array's."""
+    """Check the request of one lane. Of its first and last 16 bytes, one byte each must belong to the array."""
     launch, thread = context.batch.launch, context.thread(*asking)
     if begin % GRANULE or size % GRANULE or not 0 < size < MOST:
         text = f"a prefetch of {size} bytes from {begin:#x} on: multiples of {GRANULE}, and fewer than {MOST} bytes"

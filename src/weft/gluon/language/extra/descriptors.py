@@ -77,7 +77,7 @@ def _blocks(name: str, element: Any, block: Any, layout: Any) -> tensor_descript
 
 
 def _wide(semantic: GluonSemantic, value: Any) -> Any:
-    """A number of 64 bits; a constant at once, as one of 2^31 would be an unsigned number first."""
+    """A number as 64 bits. Constants become 64 bits directly, because one of 2^31 would otherwise be unsigned first."""
     number = unwrap(value)
     if isinstance(number, int):
         return semantic.builder.constant(number, dt.int64.to_ir())

@@ -1,6 +1,6 @@
-"""`gl.extra.programs`: programs that end before their last line. Weft's own.
+"""`gl.extra.programs`: end a program early. Only in Weft.
 
-programs.end_unless(row < rows)                         a program behind the last row does nothing from here on
+programs.end_unless(row < rows)                         a program behind the last row ends here
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ __all__ = ["end_unless"]
 
 @builtin
 def end_unless(condition: Any, _semantic: GluonSemantic = GIVEN) -> None:
-    """End the program here if a condition, one number for all of its threads, is false.
+    """End the program here if a condition is false, which is a scalar and so the same for all threads.
 
-    What comes after it is in no branch, as it would be behind `if not condition: return`.
+    Unlike behind `if not condition: return`, the operations that follow are not in a branch.
     """
     value = _semantic.to_tensor(condition)
     if block_shape(value) or value.dtype != dt.int1:

@@ -62,8 +62,8 @@ IMAGES = "async_copy_global_to_shared_im2col"
 
 
 def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts: bool = False) -> None:
-    """The memory must be what the descriptor's blocks are copied to, or several such parts. As in Triton, it may lack
-    first dimensions in which the blocks are one element wide."""
+    """The memory must have the shape and layout of the descriptor's blocks, or be several such parts. As in Triton, it
+    may lack leading dimensions of size one."""
     images = name == IMAGES
     if not isinstance(desc, tensor_descriptor) or images != isinstance(desc, tensor_descriptor_im2col):
         raise TypeError(f"{name} needs a tensor descriptor{' of images' * images}, got {desc}")
@@ -73,7 +73,7 @@ def _check(name: str, desc: Any, coord: Sequence[Any], memory: Any, *, of_parts:
     if len(coord) != rank:
         raise ValueError(f"{name}: expected {rank} coordinates, one for each dimension, got {len(coord)}")
     alone = 0 if images else len(desc.block_shape) - len(memory.shape)
-    """Dimensions in which the block is one element wide, and which the memory does not have."""
+    """Leading dimensions of the block that the memory does not have."""
     shape, layout = list(desc.block_shape), desc.layout
     if alone > 0 and shape[:alone] == [1] * alone and isinstance(layout, NVMMASharedLayout):
         shape, cga = shape[alone:], [basis[alone:] for basis in layout.cga_layout]

@@ -10,7 +10,8 @@ which are no whole wave, are done in small parts by a second launch. Triton does
 (two blocks that share an operand). "By threads" is what won for Weft, stored by threads instead of the copy engine
 (`made_tensors=False`). All take turns. Figures are TFLOP/s by the median; a line that falls short of its goal
 (goals.py) says so. With --neighbours: sizes for which no configuration was chosen. With --rows: what rows of A, B or C
-that begin within a line of memory cost. """
+that begin within a line of memory cost.
+"""
 
 # mypy: ignore-errors
 from __future__ import annotations

@@ -14,7 +14,8 @@ Tiles that should have the same layout form a group, across the ends of loops to
 
 A group gets the layout with the most weight, and the first of several with the same weight. An access uses the layout
 of its group if that has vectors as long as its addresses allow, or shorter ones for rows at any address. A vote may
-depend on the layout of another group. A group whose votes are being counted has no layout yet, so cycles end. """
+depend on the layout of another group. A group whose votes are being counted has no layout yet, so cycles end.
+"""
 
 # mypy: ignore-errors
 from __future__ import annotations

@@ -9,8 +9,9 @@
                                                          }
 
 The copy engine takes one instruction, but some fifteen others elect a lane and move the address of the tensor map and
-the coordinates to uniform registers. Without a branch all warps execute these, predicated off in the end. In gradients
-of attention with blocks of 64 x 64 they are 34 of the 320 instructions of an iteration.
+the coordinates to uniform registers. Without a branch all warps execute these, although the copy itself is predicated
+off in all but one. In gradients of attention with blocks of 64 x 64 they are 34 of the 320 instructions of an
+iteration.
 
 Done only in loops, because what is executed once costs little, and only if one warp begins all copies of the iteration.
 ptxas moves no instructions across a branch. If several warps begin copies, branches would serialize what it otherwise

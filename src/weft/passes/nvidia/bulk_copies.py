@@ -36,8 +36,9 @@ anyway. In a loop that loads nothing else, tiles behind pointers are too, by ten
   1.00 to 1.25 times as fast. With a distance of 8,208 bytes, where a row of 64 touches three sectors instead of two,
   a b^T has 0.88 times the speed.
 
-Not done if the loop loads something else too, such as weights of 8 bits from which an operand is computed: the
-prediction is a loss of 5 to 10 %. Rows of numbers, which no product reads, are copied by the threads.
+If the loop loads something else too, such as weights of 8 bits from which an operand is computed, tiles behind pointers
+are copied by the threads, because the engine is predicted to lose 5 to 10 %. So are rows of numbers, which no product
+reads.
 
 A copy by the engine lands later than one by threads, by the time of some ten copies of a thread. With two buffers, it
 has to land within an iteration: then the threads copy, unless each had to begin many.

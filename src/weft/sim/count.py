@@ -45,7 +45,8 @@ def count(
     `steady` a few iterations of a loop stand for others that count alike (steady.py), and sectors that an access of a
     warp touches by any of its registers are counted once as well (`global_load_distinct`, `global_store_distinct`), and
     lines of the L1 cache, of 128 bytes, as if each access began with one (`global_load_lines`, `global_store_lines`),
-    and bytes that bulk tensor copies move (`global_load_boxes`, `global_store_boxes`).
+    and bytes that bulk tensor copies move (`global_load_boxes`, `global_store_boxes`), and lines of the rows of their
+    boxes (`global_load_lines_of_boxes`, `global_store_lines_of_boxes`).
     `report` is the one to count in, `sliced` the program taken apart, if it was before.
     `data` has the bytes of arrays that the program reads and does not write, as far as they are at hand: the indices,
     lengths and tables that addresses, loops and branches depend on. Conditions of branches that are not known all the

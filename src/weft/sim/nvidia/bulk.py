@@ -24,6 +24,7 @@ from weft.targets.table import instruction
 from ..access import combined, need_defined
 from ..errors import BulkCopyError, BulkCopyWarning, OutOfBoundsError, UninitializedError
 from ..machine import Batch, Context, Flight, Wait
+from ..memory import LINE
 from ..reach import Reach
 from ..values import DTYPES, Array, Fragment, full
 from .barriers import barrier_at, check_overtaken, misused, touch
@@ -70,14 +71,17 @@ def bulk(context: Context, op: LaneOp) -> Iterator[Wait]:
 
 
 def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
-    """Bytes of the boxes that a copy moves, for estimates; where it is not known which lanes do it, one of a block."""
+    """Bytes of the boxes that a copy moves, and lines of their rows, for estimates; where it is not known which lanes
+    do it, one of a block."""
     program, entry = context.batch.program, instruction(op.attrs["isa"])
     parameters = dict(zip(program.body.arguments, program.parameters, strict=True))
     maps = [v for v, operand in zip(op.operands, entry.operands, strict=True) if operand.name == "map"]
     if not maps or maps[0] not in parameters:
         return
     p = parameters[maps[0]]
-    size = prod(p.box) * ELEMENT_BITS.get(p.pointee, 8) // 8
+    row, *others = p.box
+    row = row * ELEMENT_BITS.get(p.pointee, 8) // 8
+    size, lines = row * prod(others), -(-row // LINE) * prod(others)
     active = operands[-1]
     copies = max(max(1, f.data.shape[2] // o.count) for f, o in zip(operands, entry.operands, strict=True))
     lanes = (context.warps % program.warps == 0).astype(np.int64) * copies
@@ -85,7 +89,8 @@ def _count_box(context: Context, op: LaneOp, operands: list[Fragment]) -> None:
         shape = context.count, context.batch.lanes, copies
         lanes = np.count_nonzero(np.broadcast_to(active.data, shape), axis=(1, 2))
     verb = "load" if entry.stores else "store"  # `stores` is about shared memory: what is loaded is stored there
-    context.batch.report.add_each(op.span, {f"global_{verb}_boxes": lanes * size})
+    moved = {f"global_{verb}_boxes": lanes * size, f"global_{verb}_lines_of_boxes": lanes * lines}
+    context.batch.report.add_each(op.span, moved)
 
 
 def _one(registers: Array, count: int, at: int) -> list[int]:

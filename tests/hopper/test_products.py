@@ -181,6 +181,11 @@ def test_shapes(p: Product) -> None:
     check(p)
 
 
+def test_warp_groups_that_divide_lines() -> None:
+    """Columns 0 to 31 and 64 to 95 of the first group are no matrix together: each 32 are an instruction's."""
+    check(Product(64, 128, 32, trans=(False, False), warps=(4, 2), instr=32, swizzles=(64, 128)))
+
+
 def test_what_wgmma_cannot_read() -> None:
     """Operands of 8 bits must be contiguous along K."""
     with pytest.raises(LayoutError) as found:

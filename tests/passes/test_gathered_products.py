@@ -41,6 +41,32 @@ def test_rows_that_are_looked_up_are_copied_ahead(target: str) -> None:
 
 
 @weft.jit
+def gathered_along_k(X, W, ORDER, OUT, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
+    total = tl.zeros((M, N), tl.float32)
+    for _ in range(0, K, BK):
+        row = tl.load(ORDER + k)[:, None]
+        total = tl.dot(tl.load(X + row * M + m[None, :]).T, tl.load(W + row * N + n[None, :]), total)
+        k += BK
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize("stages", [3, 4])
+def test_rows_are_looked_up_first_where_copies_land_early(stages: int) -> None:
+    """The wait behind which they were looked up is then gone from the beginning of an iteration."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-3, 4, (256, 64)).astype(np.float16) for _ in range(2))
+    order, out = rng.permutation(256).astype(np.int32), np.zeros((64, 64), np.float32)
+    args, sizes = (x, w, order, out, 256), {"M": 64, "N": 64, "BK": 64, "num_stages": stages}
+    gathered_along_k[(1,)](*args, **sizes, target="sim:cuda:90")
+    np.testing.assert_array_equal(out, x.astype(np.float32).T @ w.astype(np.float32))
+    kernel = gathered_along_k.warmup(*args, **sizes, grid=(1,), target="cuda:90")
+    loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
+    assert loop.index("tt.load") < loop.index("warp_group_dot %") < loop.index("ttg.async_copy_global_to_local")
+    assert (loop.index("ttg.async_wait") > loop.index("warp_group_dot %")) is (stages == 4)
+
+
+@weft.jit
 def decoded(Q, K, V, OUT, n, G: tl.constexpr, HEAD: tl.constexpr, BN: tl.constexpr):
     g, d = tl.arange(0, G), tl.arange(0, HEAD)
     q = tl.load(Q + g[:, None] * HEAD + d[None, :])

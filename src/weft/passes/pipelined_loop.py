@@ -142,6 +142,7 @@ class PipelinedLoop:
             states = self.begin(b, index, states, slots_of, k)
         slots, parity, ahead = self.carry(b, states, self.by_twos)
         first = next(op for op in self.loop.body.block.ops if op in {c.load for c in self.copied})
+        looked_up: Builder | None = None
         landed = anchor = self.landed(first, slots)
         all_go_on = overlap.all_go_on(self.loop)
         stored = overlap.stored_operands(self.loop) if parity is not None else []
@@ -154,6 +155,7 @@ class PipelinedLoop:
         elif (overlaps := overlap.overlap_products(self.loop, self.registers, self.is_one_of_many())) is not None:
             how, anchor = "the last product goes on until the first of the next iteration has begun", overlaps
             if landed is not self.waits and all_go_on and self.engine is None and self.lands_early:
+                looked_up = Builder.after(landed)
                 anchor = self.land_early(landed, anchor)
         else:
             how = "none, as the iteration uses the result, or the operands do not outlast it"
@@ -163,7 +165,7 @@ class PipelinedLoop:
         end = self.loop.body.block.last_op
         assert end is not None
         if self.slice.lookups:
-            self.iteration(Builder.before(end), slots, parity, ahead, Builder.after(landed))
+            self.iteration(Builder.before(end), slots, parity, ahead, looked_up or Builder.after(landed))
         elif max(self.counts) < self.stages and not self.in_registers:
             self.iteration(Builder.before(end), slots, parity, ahead)
         else:

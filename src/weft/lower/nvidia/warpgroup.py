@@ -61,12 +61,8 @@ class _Buffer:
         c.only_own(value, "a product with")
         self.c, self.base, self.offset = c, c[value], c.offset_of(value)
         self.bits = bit_width(type.element_type)
-        by_dim = places(type.linear, self.bits // 8)
-        self.rows, self.depth = by_dim if side == "left" else by_dim[::-1]
-        own = [place for i, place in enumerate(self.rows) if 1 << i not in others]
-        beyond = (rows - 1).bit_length() - len(own)
-        whole = type.linear.in_dims["offset"] * self.bits // 8
-        self.own = [*own, *(whole << i for i in range(beyond))]
+        self.rows, self.depth = _places(type, side)
+        self.own = _of_one(type, self.rows, rows, others)
         matrix = matrix_of(self.own, self.depth, rows, depth, self.bits) if not type.gaps else None
         if matrix is None:
             raise not_readable(value, side, rows, depth, self.bits, c.build.span)
@@ -114,6 +110,19 @@ class _Buffer:
         return c.build.op("arith.addi", [first, steps], "i64")
 
 
+def _places(type: MemDescType, side: str) -> list[list[int]]:
+    """Where the rows along M or N are in memory, and the places along K."""
+    by_dim = places(type.linear, bit_width(type.element_type) // 8)
+    return by_dim if side == "left" else by_dim[::-1]
+
+
+def _of_one(type: MemDescType, rows: Sequence[int], count: int, others: Sequence[int]) -> list[int]:
+    """Where `count` rows of one group are, which moves by the rows `others` to be another one."""
+    own = [place for i, place in enumerate(rows) if 1 << i not in others]
+    whole = type.linear.in_dims["offset"] * bit_width(type.element_type) // 8
+    return [*own, *(whole << i for i in range((count - 1).bit_length() - len(own)))]
+
+
 def _candidates(c: Context, a: SSAValue, b: SSAValue, total: str) -> tuple[Instruction, ...]:
     """The instructions by which a group of warps multiplies elements of these types."""
     left, right = elem_of(a.type) if is_tensor(a.type) else _element(a), _element(b)
@@ -130,19 +139,20 @@ def _element(value: SSAValue) -> str:
     return type_text(value.type.element_type)
 
 
-def _columns(entries: Sequence[Instruction], layout: LinearLayout) -> int:
-    """The columns of the widest instruction whose tile divides the result's layout."""
+def _widths(entries: Sequence[Instruction], layout: LinearLayout) -> list[int]:
+    """The columns of the instructions whose tiles divide the result's layout, the widest first."""
     shape = tuple(layout.out_dims.values())
     names = list(layout.out_dims)
     bases = layout.sublayout(["register", "lane", "warp"], names).bases
+    found = []
     for n, entry in sorted({x.shape[1]: x for x in entries}.items(), reverse=True):
         tile = entry.results[0].layout
         assert tile is not None
         wanted = tile.transpose_outs(["dim0", "dim1"]).bases
         fits = entry.shape[0] <= shape[0] and n <= shape[1]
         if fits and all(bases[d][: len(wanted[d])] == wanted[d] for d in ("register", "lane", "warp")):
-            return n
-    return 0
+            found.append(n)
+    return found
 
 
 @lowering("ttng.warp_group_dot")
@@ -167,14 +177,21 @@ def _awaited(c: Context, total: Value) -> Value:
 
 
 def _entries(c: Context, op: WarpGroupDotOp) -> list[Instruction]:
-    """The instructions with the most columns whose tile divides the result's layout."""
+    """The instructions with the most columns whose tile divides the result's layout, and which read the right operand
+    where it is: what a warp group has of it need not be one matrix, such as two halves of lines that are far apart."""
     layout = c.layout(op.d)
     candidates = _candidates(c, op.a, op.b, elem_of(op.d.type))
-    n = _columns(candidates, _of_group(layout))
-    if not n:
+    widths = _widths(candidates, _of_group(layout))
+    if not widths:
         smallest = min(candidates, key=lambda x: (x.shape[1], len(x.name)))
         wanted = "NVMMADistributedLayout([3, 0], [4, 1], [16, N, K]), four warps or more along the rows"
         raise other_lanes(smallest, 2, op.d, layout, c.build.span, wanted)
+    memory, others = op.b.type, _columns_of_groups(layout)
+    assert isinstance(memory, MemDescType)
+    rows, depth = _places(memory, "right")
+    bits, k = bit_width(memory.element_type), candidates[0].shape[2]
+    readable = (n for n in widths if matrix_of(_of_one(memory, rows, n, others), depth, n, k, bits))
+    n = next(readable, widths[0])
     return [x for x in candidates if x.shape[1] == n]
 
 

@@ -278,6 +278,14 @@ def test_hints(x, n):
 
 
 @checks({"x": "*i32", "n": "i32"})
+def test_hints_of_a_range_of_python(x, n):
+    """Python's own `range` has no such arguments, but kernels of Triton's users pass them."""
+    # CHECK: {tt.flatten}
+    for i in range(n, flatten=True):
+        tl.store(x, i)
+
+
+@checks({"x": "*i32", "n": "i32"})
 def test_unrolled(x, n):
     # CHECK-COUNT-3: tt.store
     # CHECK-NOT: tt.store

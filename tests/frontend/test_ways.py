@@ -22,7 +22,7 @@ def kernel(p, q, n):
     """
 ASM = "tl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [i], dtype=tl.int32, is_pure=True, pack=1)"
 INT64 = "convert the tensor first, x.to(tl.int64)"
-RANGE = "range(end) or range(start, end, step); tl.range takes hints too"
+RANGE = "range(end) or range(start, end, step), and the hints that tl.range takes"
 
 CASES = [
     ("v = x.to(tl.float8e5) > i", "unexpected type fp8e5 and int32", "convert first: x.to(tl.float32)"),
@@ -105,6 +105,7 @@ CASES = [
         "the step of a range must not be 0",
         "a loop without iterations has start == end",
     ),
+    ("for k in range(1, step=2): pass", "range takes one to three positional arguments", RANGE),
     ("for k in range(1, 2, 3, 4): pass", "range takes one to three positional arguments", RANGE),
     (
         "for k, m in range(n): pass",

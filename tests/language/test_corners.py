@@ -230,3 +230,20 @@ def test_softmax_along_any_axis(shape: tuple[int, int], axis: int | None, keep: 
     softmax_along[(1,)](x, out, *shape, AXIS=axis, KEEP=keep)
     e = np.exp(x.astype(np.float64))
     np.testing.assert_allclose(out, e / e.sum(axis or 0, keepdims=True), rtol=1e-6)
+
+
+@weft.jit
+def last_of(x, y, n, TILE: tl.constexpr):
+    for i in range(n):
+        rows = tl.make_tensor_descriptor(x + i * TILE * TILE, [TILE, TILE], [TILE, 1], [TILE, TILE])
+    if n > 0:
+        at = tl.arange(0, TILE)
+        tl.store(y + at[:, None] * TILE + at[None, :], rows.load([0, 0]))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_descriptor_that_only_a_loop_makes(count: int) -> None:
+    """Before the first iteration it is nothing: LLVM refused the 0 that stood for its pointer."""
+    x, y = np.arange(512, dtype=np.float32).reshape(2, 16, 16), np.zeros((16, 16), np.float32)
+    last_of[(1,)](x, y, count, TILE=16)
+    np.testing.assert_array_equal(y, x[1] if count else 0)

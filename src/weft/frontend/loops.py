@@ -30,6 +30,9 @@ _NO_LICM = UnregisteredAttr.with_name_and_type("llvm.loop_annotation", False)(
 )
 """`#llvm.loop_annotation<licm = <disable = true>>`: do not move code out of this loop."""
 
+_HINTS = {"num_stages", "loop_unroll_factor", "disallow_acc_multi_buffer", "flatten", "warp_specialize", "disable_licm"}
+"""What `range` takes as well, as in Triton, though not in Python."""
+
 
 # -- for ---------------------------------------------------------------------------------------------------------------
 
@@ -60,18 +63,12 @@ def _for(frame: Frame, node: ast.For) -> bool:
     frame.at(node.iter)
     if iterator is core.static_range:
         return _static_for(frame, node, node.target.id, core.static_range(*args, **kwargs))
-    if iterator is builtins.range:
-        if kwargs or not 1 <= len(args) <= 3:
-            raise frame.error("range takes one to three positional arguments", node.iter,
-                              hint="range(end) or range(start, end, step); tl.range takes hints too")  # fmt: skip
-        bounds = args if len(args) > 1 else [core.constexpr(0), *args]
-        bounds = bounds if len(bounds) == 3 else [*bounds, core.constexpr(1)]
-        _dynamic_for(frame, node, node.target.id, bounds, {})
-    else:
-        hints = core.range(*args, **kwargs)
-        _dynamic_for(
-            frame, node, node.target.id, [hints.start, hints.end, hints.step], _loop_attributes(frame, node, hints)
-        )
+    if iterator is builtins.range and not (1 <= len(args) <= 3 and kwargs.keys() <= _HINTS):
+        raise frame.error("range takes one to three positional arguments", node.iter,
+                          hint="range(end) or range(start, end, step), and the hints that tl.range takes")  # fmt: skip
+    asked = core.range(*args, **kwargs)
+    bounds = [asked.start, asked.end, asked.step]
+    _dynamic_for(frame, node, node.target.id, bounds, _loop_attributes(frame, node, asked))
     return False
 
 

@@ -126,6 +126,8 @@ def literal(type: Type, value: int | float) -> str:
         return float_literal(type.elem, float(value))
     if type.elem == "i1":
         return "true" if value else "false"
+    if type.elem == "ptr" and not value:
+        return "null"
     return str(int(value))
 
 

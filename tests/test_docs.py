@@ -88,6 +88,12 @@ def test_files_that_are_named_exist(page: Path) -> None:
     assert not list(missing_files(page))
 
 
+@pytest.mark.parametrize("kept", sorted((ROOT / "benchmarks" / "results").glob("*.json")), ids=lambda p: p.name)
+def test_results_name_files_as_in_the_repository(kept: Path) -> None:
+    """A note that quotes a place once had the path of the machine that made it."""
+    assert not re.findall(r"(?<![\w.])/[\w./-]+\.py", kept.read_text(encoding="utf-8"))
+
+
 def test_every_page_can_be_reached() -> None:
     """From docs/README.md, by links; docs/index.md is what the site has in its place."""
     seen: set[Path] = set()

@@ -4,10 +4,10 @@
     python benchmarks/gpu_inductor.py --only norm --seconds 200
     python benchmarks/gpu_inductor.py --keep FOLDER     # keeps what Inductor wrote, by side
 
-Each side is a process of its own, as a process has one package `triton`. A graph is compiled anew by both at the same
-time (the first run counts as build time: with one compile thread, or `--threads`), but only one at a time tries
-configurations on the GPU, which the other's build time does not contain. The results are compared, and the runs of both
-alternate, as CUDA graphs. What is neither's, such as the products, which both leave to cuBLAS, is in both times.
+Each side is a process of its own, as a process has one package `triton`. A graph is compiled anew by one after the
+other (the first run counts as build time: with one compile thread, or `--threads`): whatever the other ran on the GPU
+meanwhile would disturb the choice among configurations, which are tried once. The results are compared, and the runs of
+both alternate, as CUDA graphs. What is neither's, such as the products, which both leave to cuBLAS, is in both times.
 
 A graph that falls short of its goal (goals.py) is printed with the kernels that take longer than Triton's.
 """
@@ -17,8 +17,6 @@ from __future__ import annotations
 
 import argparse
 import atexit
-import contextlib
-import fcntl
 import functools
 import gc
 import json
@@ -52,7 +50,6 @@ def side(name: str) -> None:
 
         weft.compat.install()
     import torch
-    from torch._inductor.runtime import triton_heuristics
 
     sys.path.insert(0, str(HERE))
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
@@ -62,29 +59,6 @@ def side(name: str) -> None:
     from gpu_inductor_graphs import GRAPHS
 
     graphs, runs, repeats = dict(GRAPHS), {}, {}
-    waited = [0.0]
-    alone = Path(os.environ["WEFT_CACHE_DIR"]).with_name("alone").open("w")
-
-    @contextlib.contextmanager
-    def alone_on_the_gpu():
-        """Wait until the other side measures nothing; how long is no part of a build."""
-        begin = time.perf_counter()
-        fcntl.flock(alone, fcntl.LOCK_EX)
-        waited[0] += time.perf_counter() - begin
-        try:
-            yield
-        finally:
-            torch.cuda.synchronize()
-            fcntl.flock(alone, fcntl.LOCK_UN)
-
-    tuner = triton_heuristics.CachingAutotuner
-    tuned = tuner.benchmark_all_configs
-
-    def tuned_alone(self, *args, **more):
-        with alone_on_the_gpu():
-            return tuned(self, *args, **more)
-
-    tuner.benchmark_all_configs = tuned_alone
 
     def build(graph: str, result: str) -> float:
         torch.manual_seed(0)
@@ -96,16 +70,14 @@ def side(name: str) -> None:
             return torch.autograd.grad(call(*args), leaves) if leaves else call(*args)
 
         torch.cuda.synchronize()
-        waited[0] = 0.0
         begin = time.perf_counter()
         out = run()
         torch.cuda.synchronize()
-        seconds = time.perf_counter() - begin - waited[0]
-        with alone_on_the_gpu():
-            torch.save(flat(out), result)
-            del out
-            runs[graph] = captured(run)
-            repeats[graph] = max(3, math.ceil(SAMPLE / measured(run, 3)))
+        seconds = time.perf_counter() - begin
+        torch.save(flat(out), result)
+        del out
+        runs[graph] = captured(run)
+        repeats[graph] = max(3, math.ceil(SAMPLE / measured(run, 3)))
         return seconds
 
     def captured(run):
@@ -190,22 +162,14 @@ class Side:
 
     def ask(self, *command):
         """A command's answer."""
-        self.tell(*command)
-        value = self.answer()
-        if isinstance(value, dict) and "error" in value:
-            raise RuntimeError(f"{self.name}: {value['error']}")
-        return value
-
-    def tell(self, *command):
-        """Have a command obeyed."""
         self.process.stdin.write(json.dumps(command) + "\n")
-
-    def answer(self):
-        """The answer to the command before; a dictionary with `error` if it failed."""
         answer = self.process.stdout.readline()
         if not answer:
             raise SystemExit(f"the process of {self.name} ended by {self.process.wait()}")
-        return json.loads(answer)
+        value = json.loads(answer)
+        if isinstance(value, dict) and "error" in value:
+            raise RuntimeError(f"{self.name}: {value['error']}")
+        return value
 
 
 # -- both -------------------------------------------------------------------------------------------------------------
@@ -225,11 +189,7 @@ def compare(first: Path, second: Path) -> None:
 def line(name: str, sides: list[Side], folder: Path, turns: int = TURNS) -> tuple[Line, str]:
     """(the line of a graph, the kernels that Weft's side runs longest beyond Triton's): built, compared and timed."""
     results = [folder / f"{s.name}.pt" for s in sides]
-    for s, result in zip(sides, results, strict=True):
-        s.tell("build", name, str(result))
-    answers = [s.answer() for s in sides]
-    if wrong := [f"{s.name}: {a['error']}" for s, a in zip(sides, answers, strict=True) if isinstance(a, dict)]:
-        raise RuntimeError("; ".join(wrong))
+    built = [s.ask("build", name, str(result)) for s, result in zip(sides, results, strict=True)]
     compare(*results)
     samples: list[list[float]] = [[], []]
     for turn in range(turns):
@@ -244,7 +204,7 @@ def line(name: str, sides: list[Side], folder: Path, turns: int = TURNS) -> tupl
     ]
     both = ("Weft", "Triton")
     figures = {side: 1 / statistics.median(times) for side, times in zip(both, samples, strict=True)}
-    return Line(name, figures, "runs/s", built=dict(zip(both, answers, strict=True))), ", ".join(slower)
+    return Line(name, figures, "runs/s", built=dict(zip(both, built, strict=True))), ", ".join(slower)
 
 
 def begin(folder: Path, threads: int = 1) -> list[Side]:

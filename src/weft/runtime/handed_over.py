@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from weft.backends.own_folder import own_folder
 from weft.writing import GluonSource
 
 __all__ = ["HandedOver"]
@@ -31,7 +32,9 @@ class HandedOver(GluonSource):
     @cached_property
     def kernel(self) -> Any:
         """The kernel, loaded, to be launched with `options`."""
-        with tempfile.NamedTemporaryFile("w", suffix=".py", prefix=f"{self.name}_", delete=False) as file:
+        with tempfile.NamedTemporaryFile(
+            "w", suffix=".py", prefix=f"{self.name}_", dir=own_folder(), delete=False, encoding="utf-8"
+        ) as file:
             file.write(self.own)
         path = Path(file.name)
         spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from weft.backends.own_folder import own_folder
 from weft.base import LaunchError, NoDevice, OutOfResources, Unsupported, load
 from weft.base.locks import renewed
 from weft.ops import BY_LANGUAGE
@@ -44,7 +44,8 @@ def library() -> Any:
     """pyopencl, which finds the processor's device where that is installed as a wheel."""
     library = Path(sys.prefix) / "lib" / ICD
     if "OCL_ICD_VENDORS" not in os.environ and library.exists():
-        folder = Path(tempfile.mkdtemp(prefix="weft-icd-"))
+        folder = own_folder() / "icd"
+        folder.mkdir(exist_ok=True)
         for other in Path("/etc/OpenCL/vendors").glob("*.icd"):
             (folder / other.name).write_text(other.read_text())
         (folder / "intel-cpu.icd").write_text(f"{library}\n")

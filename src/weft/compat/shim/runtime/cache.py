@@ -7,17 +7,14 @@ trusted, files go, after a warning, into one that lives as long as the process.
 
 from __future__ import annotations
 
-import atexit
 import base64
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from abc import ABC, abstractmethod
-from functools import lru_cache
 from typing import Any
 
+from weft.backends.own_folder import own_folder
 from weft.base import LaunchError
 from weft.runtime import compiler_key, knobs
 from weft.runtime.cache import default_store, store_in
@@ -47,26 +44,13 @@ MAX_GROUP = 16 << 20
 """Bytes of a file that names a group of others."""
 
 
-@lru_cache(maxsize=1)
-def _private_directory() -> str:
-    """A directory of this process alone, removed at its end."""
-    directory, owner = tempfile.mkdtemp(prefix="weft-"), os.getpid()
-
-    def remove() -> None:
-        if os.getpid() == owner:  # and no process that was forked
-            shutil.rmtree(directory, ignore_errors=True)
-
-    atexit.register(remove)
-    return directory
-
-
 def _trusted(directory: str) -> str:
     """The directory, made if it is missing; one of this process alone, with a warning, where others may write to it."""
     try:
         Folder(directory, create=True).close()
     except Untrusted as error:
         store_in(directory).warn_of(error)
-        return _private_directory()
+        return str(own_folder())
     return directory
 
 
@@ -104,7 +88,7 @@ class FileCacheManager(CacheManager):
         self.cache_dir = os.path.join(base, key)
         self.lock_path = None
         if not override and _trusted(self.cache_dir) != self.cache_dir:
-            self.cache_dir = _trusted(os.path.join(_private_directory(), key))
+            self.cache_dir = _trusted(str(own_folder() / key))
 
     def _make_path(self, filename: str) -> str:
         return os.path.join(self.cache_dir, filename)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import weft
 import weft.language as tl
@@ -26,6 +27,17 @@ def transposed(x, out, rows, columns, SIZE: tl.constexpr):
     tl.store(out + i * rows + j, tl.load(x + i + j * columns))
 
 
+@weft.jit
+def sums_of_pairs(x, totals, odd, WIDTH: tl.constexpr):
+    row, column = tl.arange(0, 8)[:, None], tl.arange(0, WIDTH)[None, :]
+    value = tl.load(x + row * WIDTH + column)
+    pairs = tl.interleave(value, value)
+    sums = tl.cumsum(pairs, 1)
+    columns, seconds = tl.reshape(sums, [16 * WIDTH]), tl.split(tl.reshape(sums, [WIDTH * 8, 2]))[1]
+    tl.store(totals + tl.arange(0, 16 * WIDTH), columns)
+    tl.store(odd + tl.arange(0, 8 * WIDTH), seconds)
+
+
 def test_a_scan_has_one_run_in_each_thread() -> None:
     """Four runs apart take four times as many shuffles, more than four lines of memory for each load do."""
     x = np.ones((2, 501), np.float32)
@@ -38,6 +50,18 @@ def test_a_scan_has_one_run_in_each_thread() -> None:
     with weft.target("sim:cuda:90"):
         sums_so_far[(2,)](*args, BLOCK=512)
     np.testing.assert_array_equal(out, np.cumsum(x, 1))
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_a_scan_of_a_view_is_done_as_its_result_lies(warps: int) -> None:
+    """There was no layout to choose for it: nobody has said how a view of what was loaded is to lie."""
+    x = np.arange(128, dtype=np.int32).reshape(8, 16)
+    totals, odd = np.zeros((8, 32), np.int32), np.zeros((8, 16), np.int32)
+    with weft.target("sim:cuda:90"):
+        sums_of_pairs[(1,)](x, totals, odd, WIDTH=16, num_warps=warps)
+    wanted = np.cumsum(np.repeat(x, 2, 1), 1)
+    np.testing.assert_array_equal(totals, wanted)
+    np.testing.assert_array_equal(odd, wanted[:, 1::2])
 
 
 def test_a_small_transposing_copy_loads_whole_sectors() -> None:

@@ -379,7 +379,7 @@ class LayoutProblem:
                 continue
             leader, times = choices.find(results[0]), self.prices.trips(op)
             counted[leader] = counted.get(leader, 0.0) + times
-            if op.name == "tt.scan" and any(True for _ in self._tiles(op.operands)):
+            if op.name == "tt.scan" and any(not views for _, views in self._tiles(op.operands)):
                 place = self._combined(op)
                 for result in results:
                     self._made[result] = _Made(place, [*place.ways])

@@ -48,3 +48,17 @@ def test_the_result_is_the_same(n: int) -> None:
     x, out = np.random.default_rng(n).normal(3, 2, 1024).astype(np.float32), np.zeros(3, np.float32)
     deviations[(1,)](x, out, n, 1024, target="sim:cuda:90")
     np.testing.assert_allclose(out, [x[:n].mean(), x[:n].var() * n, n], rtol=1e-4)
+
+
+@weft.jit
+def of_equal_numbers(x, out, BLOCK: tl.constexpr):
+    value = tl.load(x + tl.arange(0, BLOCK)).to(tl.uint32)
+    greatest, place = tl.max(value ^ value, 0, return_indices=True)
+    tl.store(out, greatest)
+    tl.store(out + 1, place)
+
+
+def test_comparisons_of_unsigned_numbers_are_known_too() -> None:
+    x, out = np.arange(256, dtype=np.int32), np.full(2, 7, np.int32)
+    of_equal_numbers[(1,)](x, out, 256, target="sim:cuda:90")
+    assert out.tolist() == [0, 0]

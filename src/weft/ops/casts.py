@@ -126,7 +126,7 @@ def _cut(operands: _Operands, elem: str, attrs: _Attrs) -> Array:
 
 
 def _same_bits(operands: _Operands, elem: str, attrs: _Attrs) -> Array:
-    return np.ascontiguousarray(operands[0]).view(DTYPES[elem])
+    return np.asarray(operands[0], order="C").view(DTYPES[elem])
 
 
 CAST_ROWS = (

@@ -37,7 +37,7 @@ def fma(a: Array, b: Array, c: Array, elem: str) -> Array:
     total = product + addend
     back = total - product  # Knuth's two-sum: total + error is exact
     error = (product - (total - back)) + (addend - back)
-    even = (np.ascontiguousarray(total).view(np.int64) & 1) == 0
+    even = (np.asarray(total, order="C").view(np.int64) & 1) == 0
     inexact = (error != 0) & even & np.isfinite(total)
     odd = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
     return round_to(np.where(inexact, odd, total), elem)

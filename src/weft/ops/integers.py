@@ -29,7 +29,7 @@ def unsigned(x: Array) -> Array:
     """The same bits as unsigned integers."""
     if x.dtype == np.bool_:
         return x.view(np.uint8)
-    return x if x.dtype.kind == "u" else np.ascontiguousarray(x).view(f"u{x.dtype.itemsize}")
+    return x if x.dtype.kind == "u" else np.asarray(x, order="C").view(f"u{x.dtype.itemsize}")
 
 
 def quotient(a: Any, b: Any, bits: int) -> Any:

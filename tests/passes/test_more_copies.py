@@ -150,7 +150,7 @@ def whiled(A, B, C, K, M: tl.constexpr, N: tl.constexpr, BK: tl.constexpr):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, BK)
     acc = tl.zeros((M, N), tl.float32)
     at = 0
-    while at < K:
+    while (at < K) & (at >= 0):  # of a loop that only counts all loads are copied ahead
         a = tl.load(A + m[:, None] * K + (at + k)[None, :])
         acc = tl.dot(a, tl.load(B + (at + k)[:, None] * N + n[None, :]), acc)
         at += BK

@@ -19,6 +19,7 @@ from .assign_layouts import assign_layouts
 from .check_stores import check_stores
 from .check_values import check_values
 from .contract_sums import contract_sums
+from .counted_loops import count_loops
 from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_selects import drop_selects
@@ -54,6 +55,7 @@ def gpu_tile_pipeline(
     """`tile_pipeline`, and what is for blocks of so many threads; with `fuse`, a product and a sum may be rounded
     together, and sums of a loop be added in another order."""
     tile_pipeline(module, fuse=fuse, remarks=remarks)
+    count_loops(module)  # before all that asks for a loop's iterations
     if fuse and contract_sums(module, remarks):
         cse_dce(module)
     partial_sums(module, threads, reorder=fuse, remarks=remarks)  # after it: a sum of products is no sum any more

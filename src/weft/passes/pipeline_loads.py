@@ -83,8 +83,14 @@ def pipeline_loads(module: ModuleOp, machine: Machine, stages: int, remarks: Rem
     """Rewrite the innermost loops of a module of layout IR for a machine."""
     warps = ir.int_value(module.attributes["ttg.num-warps"]) if "ttg.num-warps" in module.attributes else 4
     adds = passes_of(machine)
-    for op in ir.find(module, scf.ForOp):
-        if op.parent is not None and ir.find(op, scf.ForOp, scf.WhileOp) == [op]:  # one divided with another is gone
+    for op in ir.find(module, scf.ForOp, scf.WhileOp):
+        if op.parent is None:  # it was divided with another
+            continue
+        is_innermost = ir.find(op, scf.ForOp, scf.WhileOp) == [op]
+        if not isinstance(op, scf.ForOp) or not is_innermost:
+            why = "another loop stands in it" if not is_innermost else "it is a `while` loop that does not count"
+            adds.tell_whole(op, why, machine, remarks)
+        else:
             wanted = ir.int_value(op.attributes["tt.num_stages"]) if "tt.num_stages" in op.attributes else stages
             if adds.load_ahead(op, wanted, machine, remarks):
                 continue

@@ -99,6 +99,9 @@ class VendorPasses:
         whether these need not be tried."""
         return False
 
+    def tell_whole(self, loop: Operation, why: str, machine: Machine, remarks: RemarkCollector) -> None:
+        """Say of a loop, which none of these ways is for, why it is not."""
+
     def copy_engine(self, loop: scf.ForOp, count: int, machine: Machine) -> CopyEngine | None:
         """What copies operands of a loop's products ahead in the place of threads, into so many buffers of each; None
         where these are to do it."""

@@ -9,8 +9,8 @@ from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
-from weft.base.remarks import RemarkCollector
-from weft.ir import bit_width, element_of, unit_attr, walk
+from weft.base.remarks import NotSpecialized, RemarkCollector
+from weft.ir import bit_width, element_of, span_of, unit_attr, walk
 from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SharedLayout
 from weft.machines import Machine
 
@@ -27,11 +27,13 @@ from .join_products import join_products
 from .narrow_extremes import narrow_extremes
 from .share_stored import share_stored
 from .specialize_warps import specialize_warps
+from .specialized_loops import has_own_products
 from .start_from_zero import start_from_zero
 from .tiles_ahead import load_tiles_ahead
 from .warpgroup_products import (
     OF_GROUPS,
     allocated,
+    has_groups,
     left_is_made_anew,
     operand_forms,
     warpgroup_layout,
@@ -85,6 +87,10 @@ class _Passes(VendorPasses):
 
     def load_ahead(self, loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector) -> bool:
         return specialize_warps(loop, stages, machine, remarks) is None
+
+    def tell_whole(self, loop: Operation, why: str, machine: Machine, remarks: RemarkCollector) -> None:
+        if has_groups(machine) and has_own_products(loop):
+            remarks.add(NotSpecialized(span_of(loop), why))
 
     def copy_engine(self, loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | None:
         return bulk_copies(loop, count, machine)

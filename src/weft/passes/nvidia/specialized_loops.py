@@ -216,6 +216,19 @@ def multiplies(loop: scf.ForOp) -> bool:
     return any(isinstance(op, tt.DotOp | SharedProductOp) for op in walk(loop.body.block))
 
 
+def has_own_products(loop: Operation) -> bool:
+    """Whether a product of tiles stands in a loop, and in none inside of it."""
+
+    def loop_of(op: Operation) -> Operation | None:
+        at = op.parent_op()
+        while isinstance(at, scf.IfOp):
+            at = at.parent_op()
+        return at
+
+    products = (op for op in walk(loop) if isinstance(op, tt.DotOp | SharedProductOp))
+    return any(loop_of(op) is loop for op in products)
+
+
 def _not_over_tiles(tiles: scf.ForOp, loop: scf.ForOp) -> str | None:
     """Why a loop around a loop of products cannot be divided with it, in words; None where it can."""
     if "unsignedCmp" in tiles.properties:

@@ -6,9 +6,9 @@
                                               barrier {scope=block}
                                               store shared %c, %y
 
-if `%b` are other threads' places than `%a`, and `%c` than `%b`; where all that meet are of one warp, a barrier of the
-warp is enough. First one is put before each access that needs it, as late as possible; then each that the others make
-unnecessary (as where a loop comes round) is taken out again, and any that comes right after another.
+if `%b` are places of other threads than `%a`, and `%c` than `%b`. If all accesses that meet are of one warp, a barrier
+of the warp is enough. First, a barrier is inserted before each access that needs one, as late as possible. Then those
+that others make redundant (as at the end of a loop) are removed again, and so is each that directly follows another.
 """
 
 from __future__ import annotations

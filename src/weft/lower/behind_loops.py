@@ -1,4 +1,4 @@
-"""Addresses that are wanted behind a loop with products are computed there again, not held through it.
+"""Recompute addresses after a loop of products instead of holding them in registers through it.
 
     %a = linear ...                                              %a = linear ...
     %q = load %a                                                 %q = load %a
@@ -7,11 +7,12 @@
                                                                  %b = %a's arithmetic of %t
                                                                  store %b, %acc
 
-An accumulator, operands, and what is loaded ahead are all the registers that there are; a store behind the loop has up
-to eight addresses, and masks. All of them are made of the thread's number, of scalars, and of constants. Nobody sees
-that the number is the one from before the loop, or LLVM would know that the addresses are the same.
+In the loop, the accumulator, the operands and what is loaded ahead take all registers. A store after the loop has up to
+eight addresses, and masks. All of them are computed from the thread's number, scalars and constants. LLVM would find
+that the addresses after the loop equal those before it and hold them, so the number is hidden from it.
 
-Vendors say for which loops: AMD's do it always, NVIDIA's where registers are short (nvidia/short_of_registers.py).
+The vendor chooses the loops: AMD's code does it in all, NVIDIA's where registers are short
+(nvidia/short_of_registers.py).
 """
 
 from __future__ import annotations

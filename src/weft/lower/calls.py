@@ -1,4 +1,4 @@
-"""Library functions, printing, assembly, and numbers that are unpacked: what is neither arithmetic nor movement."""
+"""Calls of library functions, prints, inline assembly, and the unpacking of packed numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the lowering of every operation works with: the builder, the layouts, and the fragments made so far."""
+"""The state that the lowering of every operation uses: the builder, the layouts, and the fragments made so far."""
 
 from __future__ import annotations
 

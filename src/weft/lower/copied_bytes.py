@@ -1,9 +1,10 @@
-"""How many bytes an asynchronous copy takes where its mask may end between the elements that it would take at once.
+"""How many bytes an asynchronous copy reads if its mask may end within the elements that it copies at once.
 
     copy 16 bytes of f16 where k + 0..7 < K     ->     copy min(K - k, 8) * 2 bytes, of 16; what is left becomes zeros
 
 So rows of any number of elements are copied 16 bytes at a time if they are aligned, as those of a descriptor are. The
-number is counted for what ends alone: copies that differ by other masks (rows of a tile) share it.
+number of bytes depends on the mask of that dimension alone, so copies with different masks along other dimensions (the
+rows of a tile) share its computation.
 """
 
 from __future__ import annotations

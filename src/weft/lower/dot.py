@@ -1,11 +1,11 @@
 """Products of tiles: by matrix instructions, or each lane multiplies what it holds.
 
-The operands' layouts were chosen for one or the other: lanes hold what is wanted of them. What is left is to find, for
-each instance of the instruction, the registers that hold its elements.
+The operands' layouts were chosen for one or the other, so each lane holds the elements that it needs. What is left is
+to find, for each instance of the instruction, the registers that hold its elements.
 
-In which order an instruction sums is free, so that along the summed dimension lanes may hold other elements than the
-instruction names, as long as both operands agree. Operands that were loaded in narrower types and widened do: with
-f16 from fp8 a lane has four neighbours instead of two.
+The order in which an instruction sums is free. Along the summed dimension, lanes may therefore hold other elements than
+the instruction names, as long as both operands agree. Operands that were loaded in narrower types and widened make use
+of this: with f16 from fp8 a lane has four neighbours instead of two.
 
     the instruction's k        0 1 | 2 3 | 4 5 | 6 7      8 9 | 10 11 | ...
     of lanes                   0   | 1   | 2   | 3        0   | 1     | ...

@@ -1,8 +1,8 @@
 """Code on single elements: the functions of reductions, scans and maps.
 
-It is lowered once, on whole fragments. Elements may take different branches, which the lane program's control flow does
-not do: both sides of a branch are computed and one is selected; a loop goes on while any element of the warp is in it,
-and those that have left it keep what they have.
+It is lowered once, on whole fragments. Elements may take different branches, but the lane program's control flow is
+uniform. So both sides of a branch are computed and one is selected. A loop continues while any element of the warp is
+in it, and elements that have left it keep their values.
 """
 
 from __future__ import annotations

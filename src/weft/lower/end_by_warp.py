@@ -1,4 +1,4 @@
-"""What a program computes last, for a number that one thread stores, is computed by that thread's warp alone.
+"""Let only one warp compute the end of a program if that ends in a number that one thread stores.
 
     %total = ... the sum of all warps                 %total = ...
     %log = math.log %total                            if %stores holds in any lane of this warp {
@@ -10,8 +10,8 @@
 Every thread has the sum, so every warp would compute the loss. A logarithm is 30 instructions of 180 in the cross
 entropy of a row of 1,024 by four warps, whose time is that of its instructions.
 
-Done for what stands behind the last barrier, exchange and access to global memory of a program of several warps, if it
-is as dear as a function: the branch takes three instructions.
+This is done for the operations after the last barrier, exchange and access to global memory of a program of several
+warps, if they cost as much as a function: the branch takes three instructions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tiles whose rows begin anywhere in memory are moved by few blocks at a time, and so are large pieces of memory.
+"""Limit how many blocks run at a time if they move large pieces of memory, or tiles whose rows begin anywhere.
 
     x + i[:, None] * n + j[None, :]        64 rows of 64 f16 each, and nothing known of n but that 4 divides it
 
@@ -7,11 +7,11 @@ the L1 cache and in five sectors of L2, the first and last of which belong to it
 many blocks as fit, a multiprocessor of an H100 asks for 16 x 64 x 2 lines, all of its L1 cache. With three blocks
 it asks for 48 KB, and a transposition takes 0.75 to 0.85 of the time. The figures are in decision 28.
 
-`few_blocks` says how many blocks a multiprocessor is to run at most, so that the lines that they ask for at a time are
-`Machine.lines_at_a_time` bytes. It says so only where that was measured to help: on machines that have the figure; of
-programs that load tiles, compute little, and store; that have no loops, in which blocks wait for more than memory; and
-whose rows do not begin at sectors. Where all that is known is what is known of a multiple of 16, rows begin at sectors
-as a rule, and nothing is said either.
+`few_blocks` returns the most blocks that a multiprocessor should run, so that the lines that they ask for at a time are
+`Machine.lines_at_a_time` bytes. It sets a limit only where one was measured to help: on machines that have the figure,
+for programs without loops (in loops, blocks wait for more than memory) that load tiles, compute little, and store, and
+whose rows do not begin at sectors. If all that is known of a stride is that 16 divides it, rows mostly begin at
+sectors, so there is no limit either.
 
 `few_copies` does the same for programs that only copy 8 to 32 KB each, in two to eight warps. Memory is fastest if a
 multiprocessor has few bytes in flight (`Machine.copied_at_a_time`). How few depends on how the warps divide the tile of

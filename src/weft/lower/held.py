@@ -1,4 +1,4 @@
-"""What a thread holds across the barriers of a program that has not the registers for it, and what it does instead.
+"""Hold less across barriers: recompute values, or park them in shared memory, if a thread has too few registers.
 
     %x = extf %row                  64 words            %x = extf %row
     %m = ... max of %x                                  %m = ... max of %x
@@ -8,19 +8,21 @@
     barrier                         64 words            store shared %e[0:32]; barrier    32 words
     ... %e / %s                                         ... (load shared, and %e[32:64]) / %s
 
-A thread of a block of 1,024 has 64 registers. What is more lies in local memory, where a word takes its way through the
-caches: rows of 65,536 elements were done at 0.4 to 0.6 of copy speed so. Two things are done, the first as far as it
+A thread of a block of 1,024 has 64 registers. Further words spill to local memory, which goes through the caches: rows
+of 65,536 elements then reach only 0.4 to 0.6 of copy speed. There are two remedies, and the first is used as far as it
 helps:
 
-- what is made of fewer words by a few cheap operations (numbers extended, a mean subtracted) is made again behind the
-  barrier. `%zero` is a number that no compiler knows to be 0, so that none takes the two for one and holds it.
-- words are parked in shared memory: each thread in places of its own, 16 bytes at a time, so that nobody waits for
-  anybody and no two lanes of an access meet in a bank. What is computed from parked words takes over their places.
+- A value that a few cheap operations compute from fewer words (elements extended, a mean subtracted) is computed again
+  after the barrier. `%zero` is a number that no compiler knows to be 0, so that none identifies the two values and
+  holds the first.
+- Words are parked in shared memory: each thread has places of its own, 16 bytes at a time, so that no thread waits for
+  another and there are no bank conflicts. Values that are computed from parked words take over their places.
 
-So it is in a cluster too, where each block holds its part of the row and sends the others its results of reductions.
+The same is done in a cluster, where each block holds its part of the row and sends its results of reductions to the
+others.
 
-This file decides; in_parts.py writes the program anew, some registers of each value after the other, so that no more
-than that is held within a part of the program either.
+This file decides what is recomputed and what is parked. in_parts.py rewrites the program so that it computes each value
+a few registers at a time, and so needs few registers between barriers as well.
 """
 
 from __future__ import annotations

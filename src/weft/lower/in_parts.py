@@ -1,4 +1,4 @@
-"""A program written anew, some registers of each value after the other, so that it holds less (held.py).
+"""Rewrite a program so that it computes each value a few registers at a time, and holds less at once (held.py).
 
     %x = load global, 64 registers         %x0 = load global, 8 registers
     %y = extf %x                           %y0 = extf %x0
@@ -6,9 +6,9 @@
     ...                                    ...
     store shared, %m                       %x1 = load global, 8 registers ...
 
-What computes on a tile is lazy: it is written when something that is not lazy wants its registers, and no more than
-those. So what a sum is made of comes depth first, and a store of a tile becomes several, each behind what it stores.
-Loads run ahead of what uses them, so that memory is waited for once.
+Elementwise operations are lazy: they are written when an operation that is not lazy needs their registers, and only for
+those registers. So the operands of a sum are written depth first, and the store of a tile becomes several, each right
+after the values that it stores. Loads are written ahead of their uses, so that the program waits for memory once.
 """
 
 from __future__ import annotations

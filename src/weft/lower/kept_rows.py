@@ -1,4 +1,4 @@
-"""Rows that wait in shared memory for reductions and for the store (rows.py, row_parts.py).
+"""Keep rows in shared memory until reductions and the store need them (rows.py, row_parts.py).
 
     %x = weft.load_row ...              copy_async %own + 8192 k, %row + 8192 k where %whole.k       k = 0 ... 12
     %m = tt.reduce(%x) add              %last = load global ... where %whole                         k = 13 ... 15
@@ -9,10 +9,10 @@
 
 A thread of a block of 512 has 64 registers if two such blocks are to run on a multiprocessor, so that one computes
 while the other waits for memory. A row of 65,536 elements of bf16 takes all of them. In shared memory it takes none,
-neither while it is on its way nor afterwards, and each operation on it has one run in its hands at a time. Each thread
-has places of its own, 16 bytes at a time: thread t has the k-th vector at 16 (k * threads + t). So no two lanes of an
-access meet in a bank, and nobody waits for anybody. What has no room there for as many blocks as registers allow is
-held in registers (of the 128 KB of such a row: three runs of 16, 12 words a thread).
+neither while its copies are in flight nor afterwards, and each operation on it holds one run at a time. Each thread
+has places of its own, 16 bytes at a time: thread t has the k-th vector at 16 (k * threads + t). So there are no bank
+conflicts, and no thread waits for another. If shared memory has no room for whole rows of as many blocks as registers
+allow, the rest is held in registers (of the 128 KB of such a row: three runs of 16, 12 words per thread).
 
 If rows are stored as well, all of their runs wait there, with fewer threads on a multiprocessor if that is what it
 takes: then the second reduction and the store are loops over runs (row_reductions.py, rows.py).

@@ -1,4 +1,4 @@
-"""Numbers that are known while a program is written: what is computed of constants alone is a constant.
+"""Fold constants while the lane program is written.
 
     %w: f32x8 = rename %one                            the weights of a Welford reduction: each element counts once
     %s: f32x4 = arith.addf %w[0, 2, ..], %w[1, 3, ..]  becomes  2.0

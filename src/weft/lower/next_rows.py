@@ -1,6 +1,6 @@
 """Prefetch the long rows of later programs into the L2 cache.
 
-    %x = tt.load %row + 0 ... 65535        if there is a program 16 later, the first thread of a block:
+    %x = tt.load %row + 0 ... 65535        if there is a program 16 later, the first thread of a block does:
     ...                                =>    prefetch the block's part of that program's row
                                            %x = tt.load %row + 0 ... 65535
                                            ...

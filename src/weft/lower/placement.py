@@ -1,13 +1,13 @@
-"""Where each buffer of shared memory lies: buffers whose lifetimes do not meet share bytes.
+"""Assign an address to each buffer of shared memory: buffers whose lifetimes do not overlap may share bytes.
 
     shared 0: 8192 bytes, in use from 10 to 40            at 0
     shared 1:  512 bytes, in use from 20 to 25            at 8192
     shared 2: 4096 bytes, in use from 41 to 44            at 0
 
-Buffers are placed one after the other, each as low as it goes beside those that it meets; that is done for several
-orders (the largest first, the longest-lived first, by time), and the smallest total is taken. Then buffers move away
-from bytes that others use, so that no barrier is needed for having shared them: within that total, and small ones, as
-those of reductions, into a few bytes more, if as many blocks fit on a multiprocessor then.
+Buffers are placed one after the other, each at the lowest address where it overlaps no buffer that is live at the same
+time. This is done for several orders (the largest first, the longest-lived first, by time), and the smallest total is
+taken. Buffers are then moved away from bytes that others use, so that sharing needs no barrier: within that total, and
+small ones, such as those of reductions, into a few more bytes, if as many blocks still fit on a multiprocessor.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Waiting for a value in memory: the first lane looks, the rest of its warp hears of it by a shuffle.
+"""Wait until memory holds a value: the first lane polls, and tells the rest of its warp by a shuffle.
 
     tt.atomic_poll acquire, gpu, %p, %v
 becomes
     if first warp: { while (ld.relaxed.gpu (%p) != %v); fence.acquire.gpu }
     barrier
 
-All others wait at the barrier, so that no shared memory is needed where there is nothing to tell but that it is over.
-One that may be over for two reasons has a result, which goes through shared memory; in a cluster its first block waits
-then.
+The other warps wait at the barrier, so no shared memory is needed if the only news is that the wait is over. A wait
+that may end for two reasons has a result, which goes through shared memory; in a cluster, its first block polls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reductions: in registers, then by shuffles, then through shared memory, in the directions that the plan gives."""
+"""Reductions: within registers, then by shuffles, then through shared memory, along the bits that the plan gives."""
 
 from __future__ import annotations
 

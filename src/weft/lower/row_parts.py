@@ -1,4 +1,4 @@
-"""What is computed element by element of rows is computed run by run, where it is reduced or stored.
+"""Compute elementwise operations on rows run by run, at the reduction or store that uses them.
 
     %x = weft.load_row ...                          %x = weft.load_row ...
     %v = arith.extf %x                              %none = exp(extf(other) - %m) : 1 register
@@ -8,23 +8,23 @@
                                                     %s = the sum of all %s.k, of all lanes and warps
                                                     for each run k: if any is there { store divf(%e.k, %s) }
 
-A tile is the next power of two, so that up to half of it lies beyond its row: a row of 4,097 elements in a tile of
-8,192 is two runs a thread of four. Where a warp has nothing of its runs, all that is computed of them is what is
-computed of `other`, once. On an H100 a softmax of such rows issued 542 instructions a thread, which took 0.85 of the
-time that the memory takes.
+The size of a tile is the next power of two, so up to half of it lies beyond its row: of a row of 4,097 elements in a
+tile of 8,192, a thread has elements in two of its four runs. If all of a warp's runs k lie beyond the row, their
+results are those for `other`, which are computed once. On an H100 a softmax of such rows issued 542 instructions per
+thread, which took 0.85 of the time that memory takes.
 
-A mask that says which elements are of the row (the number of the element, compared with the row's end) is true in runs
-that lie in the row. Where a warp has only such, it takes a copy of the computation that has no masks:
+A mask that says which elements belong to the row (their number is compared with the row's end) is true in runs that lie
+within the row. A warp that has only such runs takes a copy of the computation that has no masks:
 
     %v = arith.select %mask, %d, 0    becomes    if all of the warp's runs k are there { %d.k }
                                                  else if any is { select(%number.k < %end, %d.k, 0) } else { 0 }
 
-What is dear and has several users (`%e`) is kept by the first of them, a reduction; conversions (`%v`) are done again,
-because a row of bf16 takes half the registers of its floats. The ends of rows (row_runs.py) are computed by
-themselves, by the same operations.
+An expensive value with several users (`%e`) is kept by the first of them, a reduction. Conversions (`%v`) are repeated,
+because a row of bf16 takes half the registers of its floats. The ends of rows (row_runs.py) are computed separately,
+by the same operations.
 
-Done for operations of one block, all of whose tiles come from loads of one row's elements, and all of whose users are
-of this kind.
+This is done for the operations of a block of IR all of whose tiles come from loads of one row's elements, and all of
+whose users are of this kind.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Where the runs of a thread in a row are, which of them are whole, and the ends of the row, one element a lane.
+"""Where a thread's runs in a row begin, which of them are whole, and the ends of the row, one element per lane.
 
     places        0 ... 7 | 8 ... 15 | ... | 1000 ... 1007 | 1008 ... 1015          runs of 8, shift 3, 1,001 elements
     elements   -3 ... 4   | 5 ... 12 | ... |  997 ... 1004 | beyond the row
                ragged       whole            ragged
 
-A run is whole if all that is loaded or stored with it is of the row. What is not whole lies in the first places of the
-tile or in the last ones of the row, at most as many as half a warp has lanes: `Ends` has them one a lane, the first
-places in the lower half of the lanes and those from `tail` on in the upper one. A run that is read by vectors of which
-the first begins before it and the last ends behind it is whole where they are (`before`, `needed`).
+A run is whole if everything that is loaded or stored with it belongs to the row. Other runs contain the first places of
+the tile or the last ones of the row, each at most as many as half a warp has lanes. `Ends` has these elements one per
+lane: the first places in the lower half of the lanes, and those from `tail` on in the upper half. If a run is read by
+vectors that begin before it or end after it, it is whole only if these vectors are (`before`, `needed`).
 """
 
 from __future__ import annotations

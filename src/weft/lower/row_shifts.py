@@ -1,23 +1,23 @@
-"""Runs of rows that are aligned otherwise than the stored one, made of the aligned vectors in which they lie.
+"""Assemble runs of a row that is aligned differently from the stored row, from the aligned vectors that contain them.
 
     vectors of the row       | 0 ... 7 | 8 ... 15 | 16 ... 23 | 24 ... 31 |        8 elements of bf16, 16 bytes
     a run, 6 bytes behind         3 ........ 10                                    words 1 to 5 from vector 0 on
     a run, 10 bytes behind           5 ........ 12                                 words 2 to 6 from vector 0 on
 
 Weights (`w` of a norm) begin at an aligned address, while the rows that they multiply, and whose vectors decide which
-elements a thread has, begin anywhere. Each run lies in two vectors then, at a distance behind the first of them that is
-one number for the program. Each lane loads the vector that has more of its run: up to half a vector, that is the first,
-and the next lane has the rest of the second; beyond that it is the second, and the lane before has the rest of the
-first. So at most half a vector is exchanged by shuffles, and each sector of memory is requested once. Only the lane at
+elements a thread has, begin anywhere. Each run of weights then lies in two vectors. Its distance from the beginning of
+the first is the same number for the whole program. Each lane loads the vector that has more of its run: the first, if
+the distance is at most half a vector, and the next lane has the rest; otherwise the second, and the lane before has the
+rest. So at most half a vector is exchanged by shuffles, and each sector of memory is requested once. Only the lane at
 the edge of the warp, which has no neighbour, loads that half itself.
 
-Which words these are depends on the distance in words. All programs of one launch differ in it, but each takes one way,
-so there is code for each distance, in which words only have other names, and a branch that chooses: choosing 5 words of
-8 by the distance takes 11 instructions instead. A store has one such branch around all that it does (`at_each`). What
-remains of the distance, for elements smaller than words, is one permutation of bytes for each word. In a loop
-over runs, whose code is short, distances are exact: there is code for each distance in elements, and no permutation.
+Which words belong to the run depends on the distance in words, which differs between programs but is uniform in each.
+So there is code for each distance, in which words only have other names, and a branch that chooses among them:
+selecting 5 words of 8 by the distance would take 11 instructions. A store has one such branch around its whole
+computation (`at_each`). For elements smaller than words, the rest of the distance is one permutation of bytes for each
+word. In a loop over runs, whose code is short, there is code for each distance in elements, and no permutation.
 
-Where runs are single words, each lane loads the two words in which a run lies.
+If runs are single words, each lane loads the two words that contain its run.
 """
 
 from __future__ import annotations

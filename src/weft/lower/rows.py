@@ -7,21 +7,21 @@
     if %mine { store global, f(%ends), 1 element a lane }
 
 where %first is the place of a lane's first run less the shift: negative only in the first run, whose first elements are
-those of the end of the tile. `mine` holds in the warps that have a run which is not whole, two of them mostly: the
-branch is a warp's own, and nothing in it waits for memory. So an element that is no element of the row is not read.
+those of the end of the tile. `mine` holds in the warps that have a run which is not whole, mostly two of them: each
+warp branches for itself, and nothing in the branch waits for memory. So nothing outside of the row is read.
 
-What is not only stored, but reduced as well, has its ends among the others: `%v = if %mine { select(%ragged,
-shuffle(%ends), %v) } else { %v }`. And where what is stored cannot be computed from the ends alone (a row that a loop
-carries, another mask), the runs that are not whole are stored element by element.
+If a value is not only stored but also reduced, its ends are merged into its runs: `%v = if %mine { select(%ragged,
+shuffle(%ends), %v) } else { %v }`. If the stored value cannot be computed from the ends alone (because a loop carries
+the row, or there is another mask), the runs that are not whole are stored element by element.
 
-A run that is not aligned, of weights beside a row, is made of the vectors in which it lies (row_shifts.py). How that is
-done depends on the distance in words, and all of the store is written once for each, if it is not too long.
+A run of weights beside a row may be unaligned, and is then assembled from the vectors that contain it (row_shifts.py).
+How that is done depends on the distance in words, so the whole store is written once for each distance, if it is short.
 
-In a loop over runs (row_parts.py), what an iteration loads of weights is on its way since the one before, and for the
-first one since before the last reduction (passes/early_loads.py). Runs that are not whole have a loop of their own.
+In a loop over runs (row_parts.py), the weights of an iteration are loaded in the iteration before, and those of the
+first iteration before the last reduction (passes/early_loads.py). Runs that are not whole have a loop of their own.
 
-What comes after a load in memory's time, joining and moving, is written where its result is first used, so that the
-loads of several rows are on their way together.
+Operations that only rearrange a loaded value are written where the result is first used, so that the loads of several
+rows are in flight together.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Operations that make tiles or rearrange them: coordinates, and renamed registers.
 
-An operation on the shape moves nothing between the layouts that `weft.layouts` infers; where the result is to have
+An operation on the shape moves no data between the layouts that `weft.layouts` infers. If the result should have
 another layout, a conversion follows.
 """
 

@@ -1,4 +1,4 @@
-"""Remarks of the lowering: how wide an access is, how a tile is moved, what lies in shared memory, who waits for whom.
+"""Remarks of the lowering: how wide accesses are, how tiles are moved, what lies in shared memory, which warps wait.
 
 Each function is called where the decision is made and has nothing to do unless the program has a collector.
 """

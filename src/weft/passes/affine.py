@@ -1,16 +1,16 @@
-"""Tiles of integers and of pointers as sums of what each dimension adds: what 2D blocks of memory are found by.
+"""Tiles of integers or pointers as sums with one term for each dimension, by which 2D blocks of memory are recognised.
 
     %p = splat %x + (%pid * 64 + 0..63)[:, None] * %stride + (32 * %k + 0..31)[None, :]
 
 is the pointer %x and the form  `64 pid stride + 32 k`  +  i * `stride`  +  j * `1`  in elements. Offsets and steps are
-polynomials in scalars of the program. A tile or a scalar that a loop moves by the same amount in each iteration is said
-by the loop's counter,
+polynomials in scalars of the program. A tile or a scalar that a loop moves by the same amount in each iteration is
+expressed by the loop's counter,
 
     %p = scf.for %k = 0 to %n step 1 iter_args(%q = %init): %q + splat 32           %q = %init + 32 * %k
 
 so that a mask `0..31 < %K - 32 * %k` and the pointer agree about the column.
 
-Sums and products of 32 bits are taken not to wrap, as for offsets of blocks (`analysis/bounds.py`).
+Sums and products of 32 bits are assumed not to wrap, as for offsets of blocks (`analysis/bounds.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows that begin at any address are dealt out to threads by the aligned vectors of memory.
+"""Rotate rows that begin at any address, so that each thread loads aligned vectors of memory.
 
     %i = tt.make_range {end = 1024, start = 0} : tensor<1024xi32, #one_each>
     %p = tt.addptr (tt.splat %row), %i                              // %row = %x + program * 1001, bf16
@@ -8,23 +8,23 @@ becomes
     %shift = arith.andi (program * 1001), 7
     %end = min(%n, 1024)
     %v = weft.load_row %row, %shift, %end, 0 {run = 8, aligned} : !tt.ptr<bf16> -> tensor<1024xbf16, #eight_each>
-    %i = (tt.make_range - tt.splat %shift) & 1023                   // for whoever else looks at it
+    %i = (tt.make_range - tt.splat %shift) & 1023                   // for other uses
 
 A row of 1,001 elements of 2 bytes begins at any even address. Element by element, 32 lanes load 64 bytes at a time, not
-aligned to the 32 bytes that memory is moved in; the mask is a predicate for each element. Instead the tile is rotated:
-place p has element p - shift, so that places 8, 16, ... begin at multiples of 16 bytes. What the first `shift` places
-miss they have of the end of the tile, so that it is the same elements, only in other threads. A thread then has runs of
-8 with one predicate each. The first run and the one in which the row ends, two of hundreds, are taken element by
-element: nothing is read that is no element of the row.
+aligned to the 32 bytes in which memory is accessed; the mask is a predicate for each element. Instead the tile is
+rotated: place p has element p - shift, so that places 8, 16, ... begin at multiples of 16 bytes. The first `shift`
+places get elements from the end of the tile. The tile then has the same elements, only in other threads, and a thread
+has runs of 8 with one predicate each. The first run and the one in which the row ends, two of hundreds, are accessed
+element by element, so nothing outside of the row is read.
 
-What comes from elsewhere (weights, whose rows begin at an aligned address, while their elements are rotated with the
-others) is read by the aligned vectors in which a thread's elements lie, and threads exchange what the vectors of their
-neighbours have. The shift is the same for all:
-what is stored decides it, because a store cannot be done in two parts that two threads share.
+All rows of a program get the same shift. The store decides it, because two threads cannot share one vector of a store.
+Other rows, such as weights, begin at an aligned address but are rotated too. They are read by the aligned vectors that
+contain a thread's elements, and threads exchange the parts that are in their neighbours' vectors.
 
-Done where nothing sees who has which element (as in `recoalesce`, whose tiles these are) and sums may be taken in any
-order. How rows are loaded, computed and stored then: `lower/rows.py`; what it brings: docs/explanation/decisions, 26.
-Not done here: tiles of more dimensions, and stores to rows that are aligned otherwise than the first store's.
+This is done if no operation depends on which thread has which element (as in `recoalesce`, which gives these tiles
+their layouts) and sums may be taken in any order. `lower/rows.py` says how such rows are loaded, computed and stored,
+and decision 26 (docs/explanation/decisions) what it gains. Not done here: tiles of more dimensions, and stores to rows
+that are aligned otherwise than the first store's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loads whose neighbouring rows are the same: each is loaded once, and repeated in registers.
+"""Load neighbouring rows that are the same once, and repeat them in registers.
 
     %k = arith.divsi %rows, %c8 : tensor<64x1xi32>
     %p = ... %w + %k * %n + %columns ... : tensor<64x128x!tt.ptr<i32>>
@@ -11,9 +11,9 @@ becomes
     %b = tt.broadcast %e : tensor<8x8x128xi32>
     %v = tt.reshape %b : tensor<64x128xi32>
 
-Eight weights of 4 bits lie in a word, and a kernel loads for each weight the word that it is in, and often its group's
-scale. Copies that are begun iterations ahead would hold each word eight times in shared memory. So this is done in
-loops of products, if addresses and mask can be computed for every eighth row alone.
+Eight weights of 4 bits lie in a word. A kernel loads, for each weight, the word that contains it, and often its group's
+scale. Asynchronous copies would put each word into shared memory eight times. So this is done in loops of products, if
+addresses and mask can be computed for every eighth row alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A layout for every tile of tile IR, which makes it layout IR.
+"""Give every tile of tile IR a layout, which makes it layout IR.
 
     %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32>
     %p = tt.addptr %base, %r : tensor<64x!tt.ptr<f16>>, tensor<64xi32>
@@ -7,12 +7,12 @@ becomes
     %r = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32, #blocked>
     ...
 
-`Choices` says which layout each tile that is read, or computed from such, is to have. What can be computed anywhere
-(ranges, constants, masks, addresses) is made anew in every layout that is wanted of it, so that nothing of it ever
-moves; everything else is converted where an operation wants another layout.
+`Choices` says which layout each tile that is loaded, or computed from loaded tiles, should have. Tiles that any thread
+can compute (ranges, constants, masks, addresses) are computed again in every layout that a user wants, so they never
+move. All others are converted where an operation wants another layout.
 
     loads, stores, atomics    a blocked layout whose vectors run along consecutive addresses
-    products                  operands and accumulator as the matrix instruction has them, or for multiply-and-add
+    products                  operands and accumulator as the matrix instruction or the multiply-adds take them
     operations on shapes      the layout that makes them move nothing (weft.layouts.infer)
 
 Not done here: choosing among layouts (layout_choices.py), and moving conversions.

@@ -6,17 +6,17 @@
     %s = tt.reduce sum %e
     tt.store ..., %e / %s
 
-What does not fit lies in local memory, and goes through the caches to DRAM and back: on an H100 rows of 131,072 are
-done at half of copy speed by 32 warps. A cluster of eight blocks (`num_ctas=8`) has eight times as many registers,
-reads the row once, and its blocks send each other the results of reductions (lower/nvidia/exchange.py): 0.97 by four
-blocks of 32 warps, 0.99 by eight of 16.
+Words that do not fit spill to local memory, and go through the caches to DRAM and back: on an H100, 32 warps process
+rows of 131,072 at half of copy speed. A cluster of eight blocks (`num_ctas=8`) has eight times as many registers, reads
+the row once, and its blocks send each other the results of reductions (lower/nvidia/exchange.py). It reaches 0.99 of
+copy speed with 16 warps in each block, and four blocks of 32 warps reach 0.97.
 
-Counted is what is held across a reduction, in registers of a thread: loaded elements as they were loaded, since what is
-computed from them by an operation or two can be computed again, and results of dear functions. A block of 512 threads
-and more can park words in shared memory besides (lower/held.py).
+The pass counts the registers of a thread that are live across a reduction: loaded elements as they were loaded, since
+values that an operation or two compute from them can be recomputed, and results of expensive functions. A block of 512
+threads and more can also park words in shared memory (lower/held.py).
 
-Done for kernels without loops, branches, atomics and products, whose reduced tiles have one dimension, and which do not
-ask for clusters themselves.
+This is done for kernels without loops, branches, atomics and products, whose reduced tiles have one dimension, and
+which do not ask for clusters themselves.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """How the blocks of a cluster divide tiles: along which dimensions, and which of them hold copies.
 
-Tiles that are computed from each other element by element are divided alike, so that nothing of them crosses blocks:
+Tiles that are computed from each other element by element are divided alike, so no element moves between blocks:
 
-    products       rows and columns of the result, in parts of 64 at least, whose operands are as small as can be;
-                   operands along what they share with it
+    products       rows and columns of the result, in parts of at least 64, so that operands are as small as possible;
+                   operands along the dimension that they share with the result
     reductions     along another dimension, where there is one
     all others     the slowest dimension first
 
-(The rule for tiles of which nothing is known is that of Triton 3.6.0. Its rule for products divides rows first, down to
-128; so is it done here among divisions whose blocks have operands of the same size.)
+(The rule for all other tiles is that of Triton 3.6.0. Its rule for products divides rows first, down to 128. Here, that
+rule decides among divisions whose blocks have operands of the same size.)
 """
 
 from __future__ import annotations

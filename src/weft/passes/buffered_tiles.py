@@ -1,12 +1,12 @@
-"""Tiles that products read: how they lie in shared memory, and those that read registers read memory instead.
+"""Keep the tiles that products read in shared memory, and replace uses of their registers by loads from there.
 
 %a = tt.load %p                                         %m: the buffer that holds the tile
 %0 = tt.trans %a                                        %0 = ttg.memdesc_trans %m
 %1 = ttg.local_alloc %0                      becomes    the memory itself
 %2 = ttg.convert_layout %a                              %2 = ttg.local_load %m
 
-A conversion stays where it is cheaper to load the tile as it was, and convert it: bytes of a column, which no
-instruction loads together from rows, are put together in registers.
+A conversion stays if it is cheaper to load the tile in its old layout and convert it: no instruction loads the bytes of
+a column together from rows, so these are combined in registers.
 """
 
 from __future__ import annotations

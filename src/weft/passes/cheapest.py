@@ -1,4 +1,4 @@
-"""The cheapest of all ways to choose, where prices depend on single choices and on pairs of them.
+"""Find the cheapest combination of choices, where prices depend on single choices and on pairs of them.
 
     x: 0 costs 3, 1 costs 0        y: 0 costs 0, 1 costs 5        z: 0 costs 1, 1 costs 0
     x and y cost 4 if they differ, y and z cost 2 if they differ
@@ -12,19 +12,20 @@
     >>> problem.cheapest({x: 1})
     Solution(choices=(1, 0, 0), price=5, bound=5)
 
-A choice on which at most two others depend is eliminated: for each way in which those can be made its own is known, and
-so is its price, which becomes theirs. What is left when there are only choices with three neighbours or more is tried,
-one choice in each of its ways, as long as that is at most `most` choices in all; then the result is exact. Beyond that
-a choice is made as if each neighbour were free to follow it, and at the end each is made again, given the others, until
-nothing is gained. Of ways at the same price the first is taken.
+A choice with at most two neighbours is eliminated: for each combination of their values its own best value is known,
+and its price is added to theirs. When all remaining choices have three neighbours or more, one of them is tried with
+each of its values, and so on, for at most `most` choices in all; then the result is exact. Beyond that, a choice is
+made as if each neighbour could follow it, and at the end each choice is made again, given the others, until nothing is
+gained. Of values at the same price the first is taken.
 
-A solution has a lower bound for the price of all others: its own price where it is exact. Else prices are moved, for
-the choices that cannot be eliminated, between choices and the pairs that they are in, so that no sum changes, and the
-bound is the sum of the least entry of each row and of each matrix. Evening out what a choice has, round after round,
-never lowers it (Kovalevsky and Koval, 1975; Werner, "A linear programming approach to max-sum problem", 2007).
+A solution has a lower bound of the price of all solutions. If the result is exact, that is its own price. Otherwise,
+prices of the choices that cannot be eliminated are moved between choices and the pairs that contain them, so that no
+sum changes; the bound is the sum of the least entry of each row and of each matrix. Balancing the prices of a choice,
+round after round, never lowers it (Kovalevsky and Koval, 1975; Werner, "A linear programming approach to max-sum
+problem", 2007).
 
 The reductions are those of Scholz and Eckstein for register allocation (partitioned boolean quadratic programming,
-LCTES 2002). Loops of programs give graphs that they eliminate, as those have narrow tree decompositions.
+LCTES 2002). They eliminate the graphs of structured programs, which have narrow tree decompositions.
 """
 
 from __future__ import annotations

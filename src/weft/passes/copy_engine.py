@@ -1,7 +1,7 @@
-"""What `PipelinedLoop` asks of hardware that copies tiles into shared memory for a whole block.
+"""The interface through which `PipelinedLoop` uses hardware that copies tiles into shared memory for a whole block.
 
-The threads' own copies are given an address by each thread for each 16 bytes. Such hardware is given a block of a
-tensor by one thread, and says itself when it has landed: for that, each slot of the buffers has something to wait for.
+For the threads' own copies, each thread gives an address for each 16 bytes. For such hardware, one thread names a block
+of a tensor, and the hardware signals when the block has arrived: each slot of the buffers has a barrier for that.
 """
 
 from __future__ import annotations

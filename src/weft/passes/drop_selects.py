@@ -1,15 +1,15 @@
-"""Elements that a masked store leaves out need not be anything in particular.
+"""Drop selects that only change elements which a masked store leaves out.
 
     %d = arith.select %m, %a, %zero                %d = arith.select %m, %a, %zero
     %s = tt.reduce %d ...                          %s = tt.reduce %d ...
     %r = arith.mulf %d, %scale          becomes    %r = arith.mulf %a, %scale
     tt.store %out, %r, %m                          tt.store %out, %r, %m
 
-A layer norm of a row that may be shorter than its tile sets what it subtracts beyond the end to zero, for the sum of
-squares. What it stores needs that no more: one instruction of twenty for each element of bf16.
+A layer norm of a row that may be shorter than its tile sets the differences beyond the row's end to zero, for the sum
+of squares. The store does not need that: it is one instruction of twenty for each element of bf16.
 
-Done along what is computed element by element for stores alone, all of them masked by the condition, or by it and
-something else.
+This is done along elementwise operations whose results only go to stores, all of them masked by the condition, or by it
+and something else.
 """
 
 from __future__ import annotations

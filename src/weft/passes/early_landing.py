@@ -1,22 +1,23 @@
-"""Whether a loop of products awaits copies of the next iteration before it begins those of the one after.
+"""Whether a loop of products waits for the copies of the next iteration before it begins those of a later one.
 
-    as late as may be                            early
+    late                                         early
     wait for copies of i; barrier
     begin products of i                          begin products of i
     wait for products of i - 1; barrier          wait for products of i - 1, and for copies of i + 1; barrier
     begin copies of i + stages - 1               begin copies of i + stages - 1
 
-Early saves a barrier in each iteration, but copies have `stages - 2` iterations to arrive, not `stages - 1`. An
-iteration of all blocks of a multiprocessor takes at least as long as the second-level cache needs for their copies, and
-the warps for their instructions:
+Waiting early saves a barrier in each iteration, but copies have only `stages - 2` iterations to arrive, not `stages -
+1`. An iteration of all blocks of a multiprocessor takes at least as long as L2 needs for their copies, plus the time in
+which the warps issue their instructions:
 
     blocks * (bytes / Machine.cached_bytes + instructions * warps / Machine.schedulers)
 
 of 64 x 64 x 32 in 16 bits, 6 blocks of 4 warps: 6 * (8192 / 64 + 70) = 1188 cycles, and 1183 on an H200. While all
-multiprocessors load, copies take `Machine.copy_latency`. So early is right where `stages - 2` iterations take longer.
-On an H200, with four stages, products of 64 x 64 x 32 take 426 us instead of 446, and of 128 x 128 x 32 (two blocks)
-236 instead of 227; with three, of 64 x 64 x 32 (eight blocks) 400 instead of 452, and of 128 x 128 x 32 392 instead of
-250. The number of blocks follows from their shared memory, which is known, and their registers, which are estimated.
+multiprocessors load, copies take `Machine.copy_latency`. So the loop waits early if `stages - 2` iterations take
+longer. On an H200, with four stages, products of 64 x 64 x 32 take 426 us instead of 446, and of 128 x 128 x 32 (two
+blocks) 236 instead of 227; with three, of 64 x 64 x 32 (eight blocks) 400 instead of 452, and of 128 x 128 x 32 392
+instead of 250. The number of blocks follows from their shared memory, which is known, and their registers, which are
+estimated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers are loaded before the first reduction of a kernel, beside the tile, instead of after the last one.
+"""Load numbers before the first reduction of a kernel, together with the tile, instead of after the last reduction.
 
     %x = tt.load %row                                %x = tt.load %row
     %m = tt.reduce max %x                            %label = tt.load %labels
@@ -6,16 +6,16 @@
     %label = tt.load %labels                         %m = tt.reduce max %x
     %right = tt.load (%row + %label)                 ...
 
-A reduction waits for other warps, so that neither LLVM nor the assembler moves a load over it. Where the loads stand as
-they are written, a program waits for memory three times, one after the other: for its row, for the label, and for what
-the label leads to. Behind the load of the row they cost nothing.
+A reduction waits for other warps, so neither LLVM nor the assembler moves a load over it. As written, the program waits
+for memory three times in a row: for its row, for the label, and for the element that the label selects. Right after the
+load of the row, these loads cost nothing.
 
-Rows of weights, which lie otherwise than what they multiply (`align_rows`), are loaded before the last reduction, so
-that the first of their elements are on their way meanwhile.
+Rows of weights that are aligned differently from the rows that they multiply (`align_rows`) are loaded before the last
+reduction, so that the first of their elements are in flight during it.
 
-Moved are loads of single numbers, or of such rows, and what their addresses are computed of, over what neither writes
-memory nor waits for anybody but the threads of the program. They are not moved over a store, an atomic operation, an
-assertion, a loop or a branch.
+The pass moves loads of single numbers and of such rows, and the computation of their addresses, over operations that
+neither write memory nor wait for anything but the threads of the program. It moves nothing over a store, an atomic
+operation, an assertion, a loop or a branch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The first iteration of a loop stands before it where a branch asks for it.
+"""Peel the first iteration of a loop if a branch in the loop asks for it.
 
     scf.for %i = %c0 to %c4096 step %c512 iter_args(%m = %zero) {
       %first = arith.cmpi eq, %i, %c0
@@ -11,11 +11,11 @@ becomes
       ... the other side of the branch
     }
 
-Folding does the rest: in the first iteration the counter is a number, and in the others its bounds decide (fold.py).
-A loop then neither branches nor copies what both sides of a branch give into the same registers.
+Folding does the rest (fold.py): in the first iteration the counter is a constant, and in the others its bounds decide
+the condition. The loop then has no branch, and no copies that put the results of both sides into the same registers.
 
-Not done here: loops with loops or products in them, whose code is long, and loops whose bounds are not known, which may
-have no first iteration.
+Not done here: loops that contain loops or products, whose code is long, and loops with unknown bounds, which may have
+no first iteration.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ def peel_first_iterations(root: Operation, remarks: RemarkCollector = NO_REMARKS
 
 
 def is_decided_by_counter(loop: scf.ForOp, op: Operation) -> bool:
-    """Whether an operation is a branch whose condition is known once it is known which iteration it is, if not before.
-    """
+    """Whether an operation is a branch whose condition is unknown now, and decided by the number of the iteration."""
     if not isinstance(op, scf.IfOp):
         return False
     asked = op.operands[0].owner

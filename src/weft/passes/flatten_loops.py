@@ -1,4 +1,4 @@
-"""Two loops around a product as one, so that its loads need not start anew for each iteration of the outer loop.
+"""Merge two nested loops around a product into one, so that its loads are pipelined across outer iterations too.
 
     %s = scf.for %i = %c0 to %c9 step %c1 iter_args(%a = %zero) {
       %p = ... %i

@@ -1,4 +1,4 @@
-"""What single operations on constants, zeros and ones come to.
+"""Fold single operations on constants, zeros and ones.
 
     %y = arith.addi %x, %c0        ->  %x
     %y = arith.muli %c3, %c4       ->  12

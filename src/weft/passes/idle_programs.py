@@ -1,4 +1,4 @@
-"""A program whose stores are all masked off by one condition ends at once, and its other masks go.
+"""End a program at once if one condition masks off all of its stores, and drop that condition from its masks.
 
     %there = arith.cmpi slt, %row, %c1000 : tensor<1x1xi1>          one row a program
     %wide = tt.broadcast %there
@@ -11,8 +11,8 @@ becomes
     tt.store %to, %x, %column_mask
 
 Inductor masks rows by their number although it starts no program for a row that does not exist. The compiler does not
-know that, and each access of each element had a predicate more, a zero for what is not loaded, and a choice of what a
-loop carries.
+know that, so each element costs a predicate for its access, a zero that replaces what is not loaded, and a select of
+the loop-carried value.
 
 The condition is one number, the same for all threads, and computed from arguments and program ids alone. Every
 operation with an effect must be masked by it: a store or an atomic by its mask, an assertion because it then holds.

@@ -1,4 +1,4 @@
-"""The last iteration of a loop stands behind it where only that one needs a mask.
+"""Peel the last iteration of a loop if it is the only one that needs a mask.
 
     scf.for %i = %c0 to %c50257 step %c2048 iter_args(%a = %zero) {
       %column = arith.addi %i, %range                       0 to 2,047
@@ -12,13 +12,13 @@ becomes
     }
     ... what the last iteration does, with %i = %c49152 and the mask
 
-Folding does the rest (fold.py): the bounds of the counter decide the comparison. Each element of each iteration is then
-spared a comparison, a predicate, a zero for what is not loaded and a choice of what is carried; and loads at known
-distances of one address need no address each, and are written out by LLVM. A group norm of Inductor has 33 instructions
-for each iteration instead of 52.
+Folding does the rest (fold.py): the bounds of the counter decide the comparison. Each element of the other iterations
+then needs no comparison, no predicate, no zero that replaces what is not loaded, and no select of the loop-carried
+value. Loads at constant distances share one address, and LLVM unrolls the loop. A group norm of Inductor has 33
+instructions for each iteration instead of 52.
 
-Not done here: loops that wait for all warps or have products, whose loads start iterations ahead; loops whose bounds
-are not known, which may have no whole iteration.
+Not done here: loops that wait for all warps, loops with products, whose loads are begun iterations ahead, and loops
+with unknown bounds, which may have no whole iteration.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def _length(ops: list[Operation], threads: int) -> int:
 
 
 def _masks_end(loop: scf.ForOp, last: int) -> bool:
-    """Whether a loop that ends before its last iteration knows the outcome of a comparison that it does not know now.
-    """
+    """Whether ending a loop before its last iteration decides a comparison that is undecided now."""
     comparisons = [op for op in loop.body.block.ops if isinstance(op, arith.CmpiOp)]
     unknown = [op for op in comparisons if _outcome(op, IntegerBounds()) is None]
     if not unknown:

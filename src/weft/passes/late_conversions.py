@@ -1,4 +1,4 @@
-"""Tiles change their layout behind the loads that follow, so that a program waits for memory once.
+"""Move layout conversions after the loads that follow them, so that a program waits for memory once.
 
     %x = tt.load %p                                  %x = tt.load %p
     %a = ttg.convert_layout %x                       %y = tt.load %q
@@ -6,13 +6,13 @@
     %b = ttg.convert_layout %y                       %b = ttg.convert_layout %y
     %d = tt.dot %a, %b, %c                           %d = tt.dot %a, %b, %c
 
-A conversion through shared memory needs what was loaded, and waits for other warps; neither LLVM nor the assembler
-moves a load over that. Where `%y` is loaded behind it, the program waits for `%x`, and then as long for `%y`: products
-of 32 x 32 in 32 bits, of which each program has one, took 1.04 of the time on an H200.
+A conversion through shared memory needs the loaded tile and waits for other warps, and neither LLVM nor the assembler
+moves a load over that. If `%y` is loaded after it, the program waits for `%x`, and then as long for `%y`: with programs
+of one product of 32 x 32 in 32 bits each, the kernel took 1.04 times as long on an H200.
 
-A conversion goes behind the last load between it and what uses its result, in the same block: not over loops, branches,
-stores, and what waits for others. What was loaded is then in registers for longer, instead of what it becomes; so a
-conversion that leaves a thread with fewer registers stays.
+A conversion moves after the last load between it and the first use of its result, within a block of IR: not over loops,
+branches, stores, and operations that wait for other threads. The loaded tile then stays in registers for longer, and
+the converted one for less. So a conversion whose result takes fewer registers stays where it is.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
 """Which layout each tile is to have: those that cost the least together, found over the whole function.
 
-Idea
-----
-Operands and results of an operation on elements lie alike, and so does what a loop carries and what both sides of a
-branch hand on: such tiles are a group (tile_groups.py). Groups get layouts that operations wish for. Each layout has a
-price in each operation (layout_prices.py), and where neighbours lie differently there is a conversion, at the price of
-its plan, as often as loops go round. The sum over the function is made as small as it can be (cheapest.py), and where
-two ways cost the same, the first of this list is taken:
+Idea ---- Operands and results of an elementwise operation have the same layout, and so have loop-carried tiles and
+those that both sides of a branch yield: such tiles form a group (tile_groups.py). The candidates for a group are
+layouts that operations wish for. Each layout has a price in each operation (layout_prices.py), and between neighbours
+with different layouts there is a conversion, at the price of its plan times the iterations of the loops around it. The
+sum over the function is minimised (cheapest.py). If two layouts cost the same, the first of this list is taken:
 
     products          the accumulator's layout of the matrix instruction
     reductions        the operand's layout without the axis
@@ -21,9 +19,9 @@ An access has a layout of its own. It is that which its addresses wish for, with
 the one of its group: with shorter vectors, or lanes in more sectors, or elements that every warp loads for itself, as
 long as that costs less than moving the tile.
 
-A tile that can be computed anywhere (a range, a constant, what is made of them) is *free*: it has no layout of its own
-and is in no group. Whoever wants it gets one made, in any layout, and nothing moves. The same holds of views
-(`broadcast`, `expand_dims`, `splat`).
+A tile that any thread can compute (a range, a constant, and values computed from these) is *free*: it has no layout of
+its own and is in no group. Each user gets a copy computed in the layout that it wants, and nothing moves. The same
+holds for views (`broadcast`, `expand_dims`, `splat`).
 
 Example
 -------
@@ -40,21 +38,23 @@ A transposing copy of a 64x64 tile of f16 by 4 warps:
     >>> print(stored)
     BlockedLayout([8, 1], [8, 4], [1, 4], [0, 1])
 
-%x and %y are one group with two ways to lie, and each access has the same two. If all lie as [1, 8] the store touches
-a sector for every element; if the store lies as [8, 1] there is a conversion in front of it, which costs less. The
-group may lie as either: the conversion costs the same before the addition. So it is the first of the list, the load's.
+%x and %y are one group with two candidate layouts, and each access has the same two. If all have [1, 8], the store
+touches a sector for every element; if the store has [8, 1], there is a conversion in front of it, which costs less. The
+group may have either, since the conversion costs the same before the addition. So it gets the first of the list, the
+load's.
 
 Invariants
 ----------
-* Ways are found before any is chosen: wishes of operations, and what these are through views and operations on shapes,
-  in either direction for rows and columns. There are at most `MOST_WAYS` for a group. Groups with one way are given.
-* A group for which nobody wishes anything gets the default, four elements of a thread along the last axis; a row that
-  is spread over such a tile lies as the tile does.
-* Prices are computed only where they differ between ways: most functions have one or two groups with more than one.
+* All candidates ("ways") are found before any is chosen: the wishes of operations, and their images through views and
+  operations on shapes, in either direction for rows and columns. A group has at most `MOST_WAYS`. A group with one way
+  needs no choice.
+* A group for which no operation has a wish gets the default, four elements of a thread along the last axis. A row that
+  is broadcast to such a tile gets the tile's layout.
+* Prices are computed only where ways differ: most functions have one or two groups with more than one way.
 * Tiles that a rewrite puts in the place of others join their groups (`stands_for`).
 
-What is moved after all is moved in the cheapest way that its plan finds (layouts/plan/); tiles of one dimension whose
-layout nothing sees are laid out anew for memory (recoalesce.py). Decision 46 has the alternatives.
+The remaining conversions use the cheapest plan (layouts/plan/). Tiles of one dimension whose layout no operation
+depends on are laid out anew for memory (recoalesce.py). Decision 46 has the alternatives.
 
 That every operation on shapes has a layout in which it moves nothing, so that groups can reach through it, is theorem
 9.3 of Zhou et al., Linear Layouts (arXiv 2505.23819).

@@ -1,18 +1,19 @@
-"""What layouts cost: cycles of a multiprocessor for each warp, so that access, movement and work can be added up.
+"""The price of a layout, in cycles of a multiprocessor for each warp, so that accesses, conversions and work add up.
 
     access        an instruction for each vector, its address, and the lines of 128 bytes that its lanes touch
-    conversion    what its plan costs (layouts/plan)
-    operand       the same, of the store to shared memory where a product reads it there
+    conversion    the cost of its plan (layouts/plan)
+    operand       the same, for the store to shared memory from which a product reads it
     reduction     the same
     work          an instruction for each register of a tile, copies of elements left out
-    registers     what is spilled where they do not suffice (layout_registers.py)
-    trips         how often: iterations of the loops around, where they are known, else `SOME_TRIPS` of each
+    registers     stores and loads of spilled words (layout_registers.py)
+    trips         the factor for all of these: iterations of the loops around, or `SOME_TRIPS` for each unknown number
 
-A line that lanes touch takes the cache as long however little of it they want (on NVIDIA's as long as a pass over the
-banks of shared memory); twice as long for a store if they want little of it. What loads have to fetch takes half as
-long for each sector, and hides that several of them look up the same lines; parts of sectors that a warp does not want
-take as long besides, as other warps want them too and fetch them again. Rows of a tile lie in different lines, as
-far as is known.
+A line costs the same however little of it the lanes access (on NVIDIA's GPUs, the time of a pass over the banks of
+shared memory), but a store to a small part of a line costs twice as much. Each sector that loads fetch costs half as
+much as a line, and that time hides repeated lookups of the same lines. Parts of sectors that a warp does not use cost
+the same in addition, because other warps fetch these sectors again. Rows of a tile are assumed to lie in different
+lines.
+
 A transposing copy of 64x64 halves by 4 warps stores rows of 128 bytes. From [8, 1] elements of a thread, whose rows are
 columns of what was loaded, an instruction takes 16 bytes of each lane and touches four lines, and there are four; from
 [1, 8], an instruction takes 2 bytes of each lane, 8 bytes of each of eight lines, and there are 32. Where rows begin at

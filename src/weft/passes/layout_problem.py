@@ -1,4 +1,4 @@
-"""The layouts of a function as one problem: what each way costs, alone and with what its neighbours have.
+"""Formulate the layouts of a function as one problem: the price of each way, alone and with those of its neighbours.
 
     choices      groups of tiles, and places: of accesses of memory, reductions and scans, each with its ways
     alone        accesses; reductions and scans; a product's result and operands, which the instruction gives, or which
@@ -6,9 +6,9 @@
     in pairs     a place and the groups of what it takes and gives; a tile and what an operation on shapes makes of it;
                  a row, and the tile that it is spread over; a tile, and a loop that begins with it or ends with it
 
-A conversion stands where the tile is made, and is done as often as that is. What several want in the same layout is
-made once, and paid for once: a *copy* of a tile is a choice as well, to be made or not. Who wants the tile so costs
-`NEVER` while it is not made.
+A conversion is placed where the tile is computed, and is executed as often. If several users want a tile in the same
+layout, it is converted once and paid for once: a *copy* of a tile is a choice too, to be made or not. A user that wants
+the tile in that layout costs `NEVER` if the copy is not made.
 
     %x = tt.load %p            group [1, 8], or [8, 1]
     tt.store %q, %x            place [8, 1], or [1, 8]       copy of %x in [8, 1]: made for 137 cycles, or not made

@@ -1,15 +1,15 @@
-"""What layouts cost in registers: words that find no room where a thread holds the most are spilled.
+"""The price of layouts in registers: words that exceed a thread's registers where it holds the most are spilled.
 
     %acc      128x128xf32 by 4 warps      128 words of a thread, in any layout
     %p        128x128xf16                  64
     %row      128xf32                       1 word, or 2 where lanes repeat its elements as products leave them
 
-A thread may have 255 registers, some of which hold addresses. In each block of operations the place is found where the
-tiles that are used later take the most, each in the layout in which it takes the fewest. If less room is left there
-than another layout takes more, what is left over is stored and loaded as often as the block is executed. Each group is
-looked at as if all others took as little as they can, so that its price is its own.
+A thread may have 255 registers, some of which hold addresses. In each block of operations, the pass finds the place
+where the live tiles take the most registers, each in the layout in which it takes the fewest. If another layout takes
+more than is left there, the words in excess are stored and loaded as often as the block is executed. Each group is
+priced as if all others took as few registers as possible, so that its price does not depend on theirs.
 
-Most tiles take the same in all their layouts; then nothing is looked at.
+Most tiles take as many registers in all their layouts; then nothing is computed.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The layouts that a group of tiles may have: those that operations wish for, and what these are for its neighbours.
+"""The layouts that a group of tiles may have: those that operations wish for, and their images in neighbouring groups.
 
     %x = tt.load %p                    wishes for [1, 8] elements of a thread: a way for %x to lie
     %s = tt.reduce %x {axis = 1}       a link: what %x has without axis 1 is a way for %s
-    %v = tt.expand_dims %s {axis = 1}  a view, which is made anew where it is wanted
+    %v = tt.expand_dims %s {axis = 1}  a view, which is computed again for each user
     %y = arith.mulf %x, broadcast %v   two links: from %y to %s, its column; from %s to %y, where %s is a slice of it
 
-Links are followed until nothing is new. Ways are in the order in which they are preferred where they cost the same.
+Links are followed until no new layout is found. Ways are ordered by preference, which decides between equal prices.
 """
 
 from __future__ import annotations

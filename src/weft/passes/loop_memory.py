@@ -1,4 +1,4 @@
-"""How much shared memory is left for the buffers of a loop: what other tiles, and what moves in it, take."""
+"""How much shared memory other tiles and layout conversions leave for the buffers of a loop."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""What a loop's iteration computes some values from, and the same for an iteration that is yet to come.
+"""The operations of a loop's body that compute given values, and a copy of them for a later iteration.
 
     s = slice_of(loop, [%p])          # the operations of the body that %p is made of, and the carried values it needs
     s.clone(builder, index, states)   # %p of an iteration with that index and those carried values
 
-Only operations without effects are followed, and loads of single elements, or of rows of them: pages or rows that are
-looked up. They are masked where there is no such iteration. A slice with any other operation is none.
+A slice may contain operations without effects, and loads of single elements or of rows of them (pages or rows that are
+looked up). In the copy, these loads are masked off if there is no such iteration. Values that depend on any other
+operation have no slice.
 """
 
 from __future__ import annotations

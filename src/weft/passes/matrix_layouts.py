@@ -1,13 +1,13 @@
-"""Layouts of the operands and the result of a product by matrix instructions, which the machine is asked for.
+"""Layouts of the operands and the result of a product, derived from the machine's matrix instructions.
 
-The first instruction whose tile divides the product gives them: its own tile is repeated over warps and registers.
+The first instruction whose tile divides the product determines them: its own tile is repeated over warps and registers.
 
     a machine of 16 lanes, 8 x 16 x 16 of f16 (a lane has a column of the result), 32 x 32 x 32, two warps along rows
     result   registers: 8 rows, then 16 rows further, 16 columns further    lane: column    warp: 8 rows further
     left     registers: 8 rows, then 16 rows further, 16 further along k    lane: k         warp: 8 rows further
     right    registers: 16 along k, then 16 columns, 16 further along k     lane: column    warp: nothing
 
-Where the language has a name for such layouts (NVIDIA's fragments), the instruction gives it.
+If the language has a name for such layouts (NVIDIA's fragments), the instruction supplies it.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ becomes
     }
     %w = tt.broadcast %w0
 
-so that a thread has one register for it, and computes what depends on it alone once: a Welford reduction divides by the
-same weight for all elements of a row. What is computed of broadcast tiles in the body is seen to be the same by LLVM.
+so that a thread has one register for it, and computes once what depends on it alone: a Welford reduction divides by the
+same weight for all elements of a row. LLVM sees that operations on broadcast tiles in the body compute equal elements.
 
-Integers and pointers that move by the same amount everywhere are carried as one scalar before (scalarize_carried).
+Integers and pointers that move by the same amount everywhere have been replaced by one scalar (scalarize_carried).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The layout in which an operation on shapes gives its result without moving anything.
+"""The layout in which an operation on shapes returns its result without moving data.
 
 A transposition of [8, 1] elements of a thread gives [1, 8], a reduction along an axis the operand's layout without it:
-each thread keeps what it has, and only the names of the elements change (theorem 9.3 of Zhou et al., Linear Layouts).
+each thread keeps its elements, and only the names of the elements change (theorem 9.3 of Zhou et al., Linear Layouts).
 
     reduce    the operand's layout without the axis
     trans     its dimensions in another order

@@ -1,4 +1,4 @@
-"""Of the exponentials of two numbers less one of them, one is 1.
+"""Compute one exponential instead of two where one of them is exp(0), as in an online softmax.
 
     %m = arith.select %c, %a, %b                     %m = arith.select %c, %a, %b
     %x = exp (%a - %m)                               %e = exp ((%c ? %b : %a) - %m)
@@ -6,8 +6,8 @@
                                                      %x = %c ? %one : %e
                                                      %y = %c ? %e : %one
 
-An online softmax scales what it has summed and what it adds, by the largest element so far (%a), the new one (%b), and
-the larger of both (%m). An exponential is 9 instructions of a thread, what takes its place 4.
+An online softmax has the largest element so far (%a), a new one (%b), and the larger of both (%m). It scales its sum by
+exp (%a - %m) and the new term by exp (%b - %m). An exponential takes 9 instructions, and its replacement 4.
 
 The bits are the same: %one is 1 for every number, and NaN where %m is infinite or NaN, as the exponential was.
 """

@@ -1,15 +1,14 @@
-"""Products by wgmma that go on while the next iteration of their loop begins.
+"""Keep wgmma products in flight while the next iteration of their loop begins.
 
     %d = ttng.warp_group_dot %a, %b, %acc
     scf.yield %d
 becomes
     %0 = ttng.warp_group_dot %a, %b, %acc {isAsync = true}
-    %d = ttng.warp_group_dot_wait %0 {pendings = 1 : i32}       the product of the iteration before is over
+    %d = ttng.warp_group_dot_wait %0 {pendings = 1 : i32}       the previous iteration's product has ended
     scf.yield %d
 
-where nothing but the next iteration's product uses the result; and of several products of which one needs another's
-result, the last one goes on until the first one of the next iteration has begun, or is over (attention: the scores
-times the values):
+if only the next iteration's product uses the result. If one of several products needs another's result, the last one is
+in flight until the first one of the next iteration has begun, or has ended (attention: the scores times the values):
 
     %s = ttng.warp_group_dot %q, %k, %zero
     %1 = arith.mulf %acc, %shrink
@@ -36,8 +35,8 @@ Products between those two that need only what is loaded begin right behind the 
 output's gradient times the values), so that matrix units have work while the first one's result is used. Each result is
 in registers from then on, so this is done where a thread has enough of them.
 
-Those between the two whose result is only handed on (the gradient of the values) go on until the iteration ends, while
-the last one's operand is made. Their left operands stay in registers meanwhile.
+Products between the two whose result is only loop-carried (the gradient of the values) are in flight until the
+iteration ends, while the last one's operand is computed. Their left operands stay in registers meanwhile.
 
     %t = ttng.warp_group_dot %p, %o, %sum {isAsync = true}
     ...
@@ -45,8 +44,8 @@ the last one's operand is made. Their left operands stay in registers meanwhile.
     %u = ttng.warp_group_dot_wait %t {pendings = 1 : i32}
     scf.yield %d, %u
 
-And where the only product of a loop takes an operand that the loop itself stores, which may be in one of two buffers,
-the next iteration makes and stores its own meanwhile (weights that are widened, scaled, or unpacked):
+If the only product of a loop takes an operand that the loop itself stores (weights that are widened, scaled, or
+unpacked), the operand gets two buffers, so that the next iteration computes and stores its own while the product runs:
 
     %w = ttg.local_alloc %x
     %d = ttng.warp_group_dot %a, %w, %acc
@@ -58,18 +57,20 @@ becomes
     %d = ttng.warp_group_dot %a, %w, %0 {isAsync = true}
     scf.yield %d
 
-Where there is a buffer more than stages, products of two iterations are under way, so that tensor cores have the next
-ones while copies are begun: these overwrite what was read two iterations ago, which the wait at the beginning is for.
+If there is one more buffer than stages (buffer_counts.py), products of two iterations are in flight, so that tensor
+cores are busy while copies are begun: these overwrite what was read two iterations ago, and the wait at the beginning
+is for that product.
 
     %0 = ttng.warp_group_dot_wait %acc {pendings = 1 : i32}
     %d = ttng.warp_group_dot %a, %b, %0 {isAsync = true}
     scf.yield %d
 
-Where the iteration itself uses the result of its only product, that is awaited at once, but copies that are begun for
-later iterations come between the two (`begin_product`).
+If the iteration itself uses the result of its only product, it waits at once, but begins the copies for later
+iterations between the product and the wait (`begin_product`).
 
-What the loop yields is awaited after it. Operands stay as they are meanwhile: in one of several buffers, or made before
-the loop. Which products may be under way when is as in Triton (`WGMMAPipeline.cpp`).
+The results that the loop yields are awaited after it. Until then, operands must not change: they are in one of several
+buffers, or were computed before the loop. Which products may be in flight at which time is as in Triton
+(`WGMMAPipeline.cpp`).
 """
 
 from __future__ import annotations

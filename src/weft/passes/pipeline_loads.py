@@ -1,4 +1,4 @@
-"""Loads for products are begun iterations ahead, as asynchronous copies into shared memory.
+"""Begin loads for products iterations ahead, as asynchronous copies into shared memory.
 
     scf.for %i = %lo to %hi step %st iter_args(%p = %init) {
       %a = tt.load %p
@@ -19,22 +19,23 @@ becomes, with three stages,
     }
     ttg.async_wait {num = 0}
 
-The copies' addresses are the loop's own, computed once more for the iteration ahead (loop_slices.py). Where products go
-on into the next iteration (overlap_products.py), the copies come after the wait for the one before: it has read that
-slot.
+The copies' addresses are the loop's own, computed again for the later iteration (loop_slices.py). If products are in
+flight across iterations (overlap_products.py), the copies come after the wait for the previous product, which has then
+read that slot.
 
-Where they are made of what the loop loads, such as the number of a page, that is loaded for the iteration ahead at the
-beginning of an iteration, and the copies come at its end.
+If addresses depend on numbers that the loop loads, such as the number of a page, the number for the later iteration is
+loaded at the beginning of an iteration, and the copies come at its end.
 
 A load stays as it is where a copy could not do the same: masks with another value than zero, less than 4 bytes in a
-row, addresses or masks from tiles that the loop loads. A loop that has barriers, volatile loads, or atomics whose
-results it uses, stays too: its loads may depend on that; and loads through an argument of the kernel through which the
-loop stores, or of atomics. Where shared memory is too small, there are fewer stages; where it is too small for two,
-operands that the loop stores have one buffer instead of two, and then some loads stay.
+row, addresses or masks from tiles that the loop loads, a pointer argument through which the loop stores or executes
+atomics. A loop with barriers, volatile loads, or atomics whose results it uses stays as a whole, because its loads may
+depend on these. If shared memory is too small, there are fewer stages; if it is too small for two, operands that the
+loop stores have one buffer instead of two, and then some loads stay.
 
-Where an iteration has all that was copied for it in registers before it computes (operands of mma.sync, or what is made
-of them), the copies may come after that, to the slot that it has read: one buffer less, and one barrier more. So it is
-where memory is too small for all stages and there are less than four, or for a second block.
+If an iteration loads everything that was copied for it into registers before it computes (operands of mma.sync, or
+values from which they are computed), the copies may come after that, to the slot that it has just read: one buffer
+fewer, and one barrier more. This is done if memory is too small for all stages and there are fewer than four, or if it
+is too small for a second block.
 
 Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
 """

@@ -1,15 +1,16 @@
-"""A loop with copies of its loads begun iterations ahead: what `pipeline_loads` writes once it has chosen them.
+"""Write a loop whose loads are copies begun iterations ahead, once `pipeline_loads` has chosen the loads.
 
 With three stages and three buffers for `%a = tt.load %p`, iteration 4 of such a loop
 
     waits for the copy of iteration 4, and reads slot 1         4 modulo 3
     begins the copy of iteration 6, to slot 0                   6 modulo 3, which iteration 3 read
 
-so the loop carries a slot for each number of buffers, and two iterations ahead what the addresses are made of
-(loop_slices.py). Iterations 0 and 1 are begun in front of the loop. The mask of a copy past the end is false.
+so the loop carries a slot for each number of buffers, and the values from which addresses are computed for two
+iterations ahead (loop_slices.py). The copies of iterations 0 and 1 are begun before the loop. The mask of a copy past
+the end is false.
 
-Some of the copies may be those of a `CopyEngine` instead of the threads' own. It counts the bytes that have landed in a
-slot, so the loop also carries which time it goes round the slots (`%phase`: 0, 0, 0, 1, 1, 1, 0, ...).
+Some copies may be made by a `CopyEngine` instead of the threads. It counts the bytes that have arrived in a slot, so
+the loop also carries the parity of its rounds through the slots (`%phase`: 0, 0, 0, 1, 1, 1, 0, ...).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tiles of one dimension are laid out for memory: runs of 16 bytes, lanes side by side, a piece for each warp.
+"""Lay out tiles of one dimension for memory: runs of 16 bytes, lanes side by side, a contiguous piece for each warp.
 
     %i = tt.make_range ... : tensor<4096xi32, #ttg.blocked<{sizePerThread = [16], ...}>>
     ...
@@ -8,26 +8,27 @@ becomes the same in
 
 The lanes of a warp, each with the 16 bytes that an access can take, are side by side: with runs of 64 bytes each access
 would leave gaps of 48 between lanes, and be served in four times as many parts; runs of 4 bytes would take four times
-the accesses. And the accesses of a warp follow each
-other in memory, up to 4 KB, where a blocked layout deals them out to the warps in turn: on an H200 copies of 8 to 32 KB
-in a block are 2 to 4 % faster so; with 8 KB for each warp they are 1 % slower again.
+the accesses. The accesses of a warp are contiguous, up to 4 KB, whereas a blocked layout distributes them over the
+warps in turn: on an H200 this makes copies of 8 to 32 KB in a block 2 to 4 % faster. With 8 KB for each warp they are 1
+% slower again.
 
-Where addresses or a mask are not known to let an access take 16 bytes, a lane has as much as it can take, an element if
-need be: in runs of 16 bytes the lanes of each access would leave gaps, of 14 bytes between elements of 2. What can take
-more then takes it in several accesses, without gaps. (`align_rows` makes long runs of most of these.)
+If addresses or masks are not known to allow accesses of 16 bytes, a lane has runs of as many bytes as they allow, or a
+single element: with runs of 16 bytes the lanes of each access would leave gaps, of 14 bytes between elements of 2.
+Tiles that allow wider accesses then take several narrow ones, without gaps. (`align_rows` makes long runs of most of
+these.)
 
-A row may end long before its tile does: `range(0, 16384) < n`, with n = 4096. Its warps beyond the end would have
-nothing to do, and the others four times as much, one access after the other. Such a tile is dealt out to the warps in
-at least eight rounds, if it has as many accesses. A tile at a place that the program's number gives (`program * 4096 +
-range(0, 4096) < n`) is whole in all programs but the last.
+A row may end long before its tile does: `range(0, 16384) < n`, with n = 4096. The warps beyond the end would be idle,
+and the others would have four times as much to do. Such a tile is distributed over the warps in at least eight rounds,
+if it has as many accesses. A tile whose place depends on the program's number (`program * 4096 + range(0, 4096) < n`)
+is whole in all programs but the last, so this is not done to it.
 
-Done to layouts that the compiler chose: those of kernels in the Triton language, and what an AutoLayout or a
-CoalescedLayout became where nobody said what. A layout that an author wrote in Gluon stays, however it is for memory,
-unless the launch says `relayout=True`.
+This is done to layouts that the compiler chose: those of kernels in the Triton language, and the resolved form of an
+AutoLayout or a CoalescedLayout. A layout that an author wrote in Gluon stays, even if it is bad for memory, unless the
+launch says `relayout=True`.
 
-Done where nothing sees the layout: all tiles of that layout are made, combined element by element, loaded, stored, and
-reduced to one number. Which thread computes an element is then no part of what the kernel means. Not done here: tiles
-of more dimensions, whose ranges are slices of a layout, and tiles that conversions or shared memory see.
+It is done if no operation depends on the layout: all tiles of that layout are created, combined element by element,
+loaded, stored, and reduced to one number. Then it does not matter which thread computes an element. Not done here:
+tiles of more dimensions, whose ranges are slices of a layout, and tiles that go to conversions or shared memory.
 """
 
 from __future__ import annotations

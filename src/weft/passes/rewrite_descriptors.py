@@ -24,12 +24,13 @@ What every descriptor that is an argument fulfils is said of its parts: the base
 multiples of 16 bytes, the last stride is 1. `tt.row_divisibility` of the argument says how many bytes divide the last
 extent, and `tt.zero_padding` that its padding is zero.
 
-Rows of a tensor that end at a number from memory may end between elements that one instruction would store. So a block
-is stored in one of two ways: without a mask for the ends of rows where it lies inside them whole, and else with it.
+If the length of rows is a number from memory, a row may end between elements that one instruction would store. So there
+are two versions of the store of a block: without a mask for the ends of rows if the whole block lies within them, and
+with that mask otherwise.
 
-For machines whose copy engine takes descriptors, what was one can be marked: the base of an argument has the attribute
-`tt.descriptor`, which counts the descriptors among the arguments, and a load, whose mask says no more than where its
-descriptor ends, has `tt.described`: whether its padding is known to be zero.
+For machines whose copy engine takes descriptors, the rewritten accesses are marked: the base of an argument has the
+attribute `tt.descriptor`, its number among the descriptors of the kernel, and a load whose mask only says where its
+descriptor ends has `tt.described`: whether its padding is known to be zero.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""Loads of rows and columns that are copied iterations ahead: small tiles of narrow elements.
+"""Lay out loads of rows and columns that are copied iterations ahead: small tiles of narrow elements.
 
     %b = tt.load %p : 64 elements of f16, consecutive
     %v = tt.broadcast (tt.expand_dims %b {axis = 0}) : 128x64
     %s = arith.mulf %weights, %v                               which becomes an operand of a product
 
-As %b is spread over %s, each warp would load all of it for itself, from the cache, and a thread may have 2 bytes in a
-row. Copies take 4 bytes of a thread or more (pipeline_loads.py), so that such a row has a layout that copies want.
+%b is broadcast to %s, so with the layout of %s each warp would load all of it from the cache, with as few as 2
+contiguous bytes in each thread. Asynchronous copies need at least 4 bytes of a thread (pipeline_loads.py), so such a
+row gets a layout that fits them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Branches that only choose between a few scalars are selections.
+"""Replace branches that only choose between a few scalars by selects.
 
     %b = scf.if %c -> (i32) {                              %0 = arith.subi %last, %a : i32
       %0 = arith.subi %last, %a : i32                      %b = arith.select %c, %0, %a : i32
@@ -7,8 +7,8 @@
       scf.yield %a : i32
     }
 
-Both sides are computed then, which costs less than a branch, and who looks for what a scalar is made of finds
-arithmetic: the warp that copies for the others computes such coordinates for itself (nvidia/producers.py).
+Both sides are then computed, which costs less than a branch, and analyses of the scalar see only arithmetic: the warp
+that copies for the others can compute such coordinates itself (nvidia/producers.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Short loops over tiles that load are written out, so that the loads of all iterations are under way together.
+"""Unroll short loops with loads of tiles completely, so that the loads of all iterations are in flight together.
 
     %s = scf.for %i = %c0 to %c4096 step %c2048 iter_args(%a = %init) -> (tensor<2048xf32>) {
       %x = tt.load %row[%i]
@@ -11,12 +11,12 @@ becomes
     %y = tt.load %row[%c2048]
     %s = arith.addf %b, %y
 
-What Inductor writes for a row that is wider than its block is such a loop. ptxas moves loads over arithmetic, but not
-into the iteration before, so that a loop waits for memory as often as it has iterations.
+Inductor writes such a loop for a row that is wider than its block. ptxas moves loads over arithmetic, but not into the
+previous iteration, so a loop waits for memory in each iteration.
 
-Written out are loops whose number of iterations is known, without loops, products or barriers in them, as long as the
-code stays short and a thread has registers for everything that is loaded. The order of sums does not change. A branch
-that asks which iteration it is goes one way in each.
+This is done to loops with a known number of iterations, without loops, products or barriers in them, if the code stays
+short and a thread has registers for everything that is loaded. The order of sums does not change. A branch that depends
+on the number of the iteration is decided at compile time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products that matrix instructions do not have, as products that they have.
+"""Replace products that no matrix instruction computes by products that one does.
 
 f32 in several parts of fewer bits each (`tf32x3`, `bf16x3`, `bf16x6`): with a = a0 + a1 the three products
 

@@ -1,10 +1,10 @@
-"""Which tiles are to lie alike, and which have no layout of their own.
+"""Which tiles must have the same layout, and which have no layout of their own.
 
     %r = tt.make_range {end = 64}        free: it can be computed in any layout
     %x = tt.load %p                      a group: %x, %y and %s are combined element by element
     %y = arith.addf %x, %x
-    %v = tt.expand_dims %y               a view: made anew wherever it is wanted
-    %s = scf.for ... iter_args(%a = %y)  %a, what the loop hands on, and %s are a group; %y is apart
+    %v = tt.expand_dims %y               a view: computed again for each user
+    %s = scf.for ... iter_args(%a = %y)  %a, the tile that the loop yields, and %s are a group; %y is in another
 
 Tiles of different loops are in different groups: one conversion before a loop can save one in each of its iterations.
 Groups are disjoint sets with a leader each; `Choices` has a layout for each leader. Not here: which layout that is

@@ -1,4 +1,4 @@
-"""Loops that are to be unrolled, as a loop of several iterations at a time and one for those that are left.
+"""Unroll loops by the factor that the kernel asks for, with a second loop for the remaining iterations.
 
     %s = scf.for %i = %a to %b step %c iter_args(%x = %init) {
       scf.yield %t(%i, %x)
@@ -12,7 +12,7 @@ becomes, where n is the number of iterations,
       scf.yield %t(%i, %x)
     } {tt.num_stages = 1}
 
-The second loop is left out where it is known to have no iteration, and is its one iteration where it is known to have
+The second loop is left out if it is known to have no iteration, and becomes straight-line code if it is known to have
 one. It is too short to be pipelined.
 """
 

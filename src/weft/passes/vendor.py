@@ -1,4 +1,4 @@
-"""What a vendor adds to the passes: products that only its matrix units do, and what its copies need.
+"""What a vendor adds to the passes: products of its matrix units, and copies of its hardware.
 
 `passes/nvidia/` is one such addition: products of warp groups, which read operands in shared memory, and the copy
 engine. `passes_of(machine)` gives that of a machine's vendor, or one that adds nothing.

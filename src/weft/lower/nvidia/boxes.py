@@ -1,4 +1,4 @@
-"""What a bulk tensor copy makes of a buffer: boxes, with the swizzle by which it equals the buffer's layout.
+"""How a bulk tensor copy divides a buffer: into boxes, with the swizzle mode that reproduces the buffer's layout.
 
 A box of a tensor goes to shared memory row after row, and a swizzle xors the numbers of the 16-byte chunks: both are
 linear, so a mode of the copy engine is a LinearLayout from offsets to coordinates. A buffer can be filled by it if that

@@ -1,4 +1,4 @@
-"""Bulk tensor copies: one lane has the copy engine move the boxes that a buffer falls into."""
+"""Bulk tensor copies: one lane has the copy engine move the boxes of a buffer (boxes.py)."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""Between which numbers the divisors of quotients lie, so that what is done for tiny and huge ones can be left out.
+"""Find bounds of divisors, so that divisions can leave out the scaling for tiny and huge divisors that do not occur.
 
     %w: f32 = for ... (%n = 1.0) { %m = arith.addf %n, 1.0 ... yield %m }
     %q: f32x8 = arith.divf %delta, %m {scaled=()}          2 to 2^60: the weight of a Welford reduction
     %e: f32x8 = arith.addf 1.0, math.exp
     %s: f32x8 = arith.divf 1.0, %e {scaled=('huge',)}      1 to infinity: the divisor of a sigmoid
 
-`rcp.approx.ftz` gives 0 for what lies beyond 2^126 and infinity for what lies below 2^-126, so a quotient scales such
-divisors, and what it divides by them: six instructions of eight. A weight needs none of them, a sigmoid half.
+`rcp.approx.ftz` returns 0 for numbers beyond 2^126 and infinity for those below 2^-126, so a division scales such
+divisors, and the dividend too: six instructions of eight. A weight needs none of them, a sigmoid half.
 
-What a loop carries is assumed to stay where it begins, or above, until that is refuted. A sum is rounded as the GPU
-rounds it, so that a count by ones has a bound, however many iterations there are: 2^60 + 1 is 2^60. A NaN may be among
-the numbers everywhere: a quotient by it is NaN, whatever else is done.
+A loop-carried number is assumed to stay at its initial value or above, until that is refuted. A sum is rounded as the
+GPU rounds it, so that a count by ones has a bound, however many iterations there are: 2^60 + 1 is 2^60. A NaN may be
+among the numbers everywhere: a quotient by it is NaN, whatever else is done.
 """
 
 from __future__ import annotations

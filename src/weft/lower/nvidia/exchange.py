@@ -7,13 +7,13 @@
                                                       load shared %slots[0:blocks]
 
 The other way is that each block stores its result, all meet at a barrier of the cluster, and each reads what the others
-have. That barrier orders all accesses of memory: it waits until every store to global memory has been acknowledged and
-empties the L1 cache. A program has one for each reduction and a last one, because no block may end while others read
-its memory. An st.async orders nothing but what it sends, so a reduction costs one trip to another block. And a block
-that has received what all have sent may end: nothing more will come.
+have. That barrier orders all accesses of memory: it waits until every store to global memory has been acknowledged, and
+it empties the L1 cache. A program has one for each reduction and a last one, because no block may end while others read
+its memory. An st.async orders only the data that it sends, so a reduction costs one trip to another block. A block that
+has received the results of all blocks may end, because nothing more will arrive.
 
-The only barrier left makes sure that the mbarriers exist before anyone sends. Blocks arrive at it when they begin and
-wait for it when they first send (`arrive_early`), which is after they have loaded their rows.
+The only barrier left makes sure that the mbarriers exist before any block sends. Blocks arrive at it when they begin
+and wait for it when they first send (`arrive_early`), which is after they have loaded their rows.
 
 Done for reductions to a number that each program runs exactly once: an mbarrier serves one phase. Those in loops and
 branches, and those with several results for each block, go through `reduce.py`.

@@ -5,10 +5,10 @@
     bulk copy to %b                              ...
                                                  bulk copy to %b
 
-if `%a` and `%b` share bytes and the copy may come after the store. For what one buffer is used for, the kernel says
-where fences are needed; that two buffers share bytes is the compiler's doing. Done after placement, before barriers:
-those order the fence before the copy. What threads copy asynchronously (cp.async) is there after a wait, so that the
-fence is behind that.
+if `%a` and `%b` share bytes and the copy may come after the store. The kernel has fences for uses of one buffer, but
+that two buffers share bytes is the compiler's decision. Fences are inserted after placement and before barriers, which
+order the fence before the copy. Data that threads copy asynchronously (cp.async) has arrived only after a wait, so its
+fence comes after that wait.
 """
 
 from __future__ import annotations

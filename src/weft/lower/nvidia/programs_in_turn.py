@@ -1,19 +1,19 @@
-"""Blocks that execute several programs one after the other, where starting blocks would take longer than the programs.
+"""Execute several programs in each block, one after the other, if starting a block takes longer than a program.
 
     cross entropy of rows of 1,024 bf16, by one warp, on an H200:
         starting a block        158 cycles of its multiprocessor, whatever the block does
         2,144 bytes             130 cycles, at the rate of DRAM
         instructions            73 cycles
 
-With a block for each of 131,072 rows 14 of 32 blocks that there is room for are there at a time, and the kernel runs at
-0.77 of the speed of a copy. With up to 4 rows for each block it runs at 0.92, softmax of rows of 256 bf16 at 0.84
-instead of 0.41. As many rows as there are for all blocks that run at a time are worse (0.91 and 0.80, by loops written
-by hand): blocks are not equally fast, and the last ones to be started even that out. Where starting blocks is not what
-takes longest, a loop loses 2 to 3 %. A launch starts as many blocks as run at a time in any case, if there are as many
-programs (`blocks_along_x`).
+With a block for each of 131,072 rows, a multiprocessor has room for 32 blocks but runs only 14 at a time, and the
+kernel reaches 0.77 of the speed of a copy. With up to 4 rows for each block it reaches 0.92, and softmax of rows of 256
+bf16 reaches 0.84 instead of 0.41. Persistent blocks, which divide all rows among themselves, are slower (0.91 and 0.80,
+by loops written by hand): blocks are not equally fast, and starting some of them late evens that out. If starting
+blocks is not the bottleneck, a loop loses 2 to 3 %. A launch always starts at least as many blocks as run at a time,
+if there are as many programs (`blocks_along_x`).
 
-The programs of a grid run in any order, so one may run behind another in the same block. That changes nothing but the
-time, unless programs wait for each other, or do something that is of the block: those are left as they are.
+The programs of a grid may run in any order, so two may run one after the other in one block. This changes only the
+time, unless programs wait for each other or do something once per block: such programs are left as they are.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Loops whose tiles take most of the registers that a thread has if as many blocks run as shared memory has room for.
+"""Find loops whose tiles take most of a thread's registers if as many blocks run as shared memory has room for.
 
     dk, dv = for ...: s = k * q; dp = v * do; ...        64 + 64 words of 32 bits, three blocks of 128 threads: 168
 
-What is computed before such a loop for behind it had better be computed behind it (behind_loops.py): gradients of
-attention with heads of 64 hold 11 registers less then. Where they are causal, a third block has room, and they take
-3.56 ms instead of 3.91 by prediction.
+A value that is computed before such a loop and used after it is better computed after it (behind_loops.py): gradients
+of attention with heads of 64 then hold 11 registers fewer. If they are causal, this makes room for a third block, and
+they are predicted to take 3.56 ms instead of 3.91.
 
-Loops that only add products up are left alone. Of them, some gain too (64x256x32: 292 us instead of 309), but others
-only compute addresses twice (float32, 128x128x32: 1,102 us instead of 1,092).
+Loops that only accumulate products are left alone. Of them, some gain too (64x256x32: 292 us instead of 309), but
+others only compute addresses twice (float32, 128x128x32: 1,102 us instead of 1,092).
 """
 
 from __future__ import annotations

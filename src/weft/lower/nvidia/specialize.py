@@ -1,7 +1,8 @@
-"""ttg.warp_specialize: partitions with warps of their own, which run beside the rest of the kernel.
+"""Lower ttg.warp_specialize: partitions with warps of their own, which run concurrently with the rest of the kernel.
 
-The whole kernel becomes one `partitions` operation: region 0 is the kernel itself, by its own warps; each of the others
-is what some further warps do. They meet at barrier 1, of all warps, where a warp_specialize begins and where it ends:
+The whole kernel becomes one `partitions` operation: region 0 is the kernel itself, executed by its own warps; each
+other region is executed by additional warps. All warps meet at barrier 1 where a warp_specialize begins and where it
+ends:
 
     region 0, the kernel               a partition
       ...                                barrier 1
@@ -10,15 +11,16 @@ is what some further warps do. They meet at barrier 1, of all warps, where a war
       barrier 1
       ...
 
-If a barrier of the cluster comes right before a warp_specialize, they meet at that, all warps of all blocks: the
-hardware has one for them, which the kernel's own warps alone would have to make of an mbarrier.
+If a barrier of the cluster comes right before a warp_specialize, all warps of all blocks meet at that barrier instead.
+The hardware has a barrier for all of them; for the kernel's own warps alone, an mbarrier would have to take its place.
 
-If a warp_specialize stands inside of a loop or a branch, nobody knows how often it comes: then the kernel says before
-each first barrier what is next, in a word of shared memory, and the partitions go round until it says that it ends.
+If a warp_specialize is inside a loop or a branch, the number of its executions is unknown. The kernel then writes to a
+word of shared memory, before each first barrier, which partition code comes next, and the partitions loop until that
+word says that the kernel ends.
 
-What a partition captures is computed in it once more where that needs nothing but the kernel's arguments, constants and
-the addresses of buffers; whatever else goes through shared memory. Registers: with setmaxnreg warps of one warp group
-ask for one number, so that partitions are padded to whole groups of four warps.
+A value that a partition captures is computed in it again if that takes only the kernel's arguments, constants and
+addresses of buffers; all others go through shared memory. setmaxnreg sets one number of registers for the warps of a
+warp group, so partitions are padded to whole groups of four warps.
 """
 
 from __future__ import annotations

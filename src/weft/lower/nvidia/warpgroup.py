@@ -1,8 +1,8 @@
 """Products by wgmma: four warps at a time, operands in shared memory, asynchronous.
 
-The result's layout says which rows and columns each warp group has in each register: divided by the instruction's, what
-is left are the origins of instructions. For each of them, and for each step along K, an operand is the matrix of that
-size in the buffer at that origin, or the registers that hold it.
+The result's layout says which rows and columns each warp group has in each register. Divided by the instruction's
+layout, it gives the origins of the instructions. For each origin and each step along K, an operand is the matrix of the
+instruction's size at that place of the buffer, or the registers that hold it.
 
     wgmma.fence
     for each instruction's tile, for each step along K:   d = wgmma a, b, d

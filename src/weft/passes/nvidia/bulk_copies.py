@@ -1,4 +1,4 @@
-"""Operands that the copy engine copies ahead in a loop whose warps all multiply.
+"""Have the copy engine load operands ahead in a loop whose warps all multiply.
 
     scf.for %i = %lo to %hi step %st iter_args(%acc = %init) {
       %k = tt.load ...                                      a block of a descriptor
@@ -11,7 +11,7 @@ becomes, with three stages,
       ttng.wait_barrier %full[%slot], %phase
       %s = ttng.warp_group_dot %q, %buffers[%slot], zero
       wait for the product, and those of the iteration before
-      ttng.barrier_expect %full[%before], bytes             by one thread, as what follows is
+      ttng.barrier_expect %full[%before], bytes             this and the copy by one thread
       ttng.async_tma_copy_global_to_local %map[...] %buffers[%before], %full[%before]
       ... compute with %s ...
 

@@ -1,16 +1,18 @@
-"""Loads of a loop that the copy engine can do: which descriptor, which block of it, and how the block lies in memory.
+"""Find the loads of a loop that the copy engine can do: of which descriptor, which block, and in which layout.
 
     %v = tt.load (%base + (%row + 0..63)[:, None] * %stride + (%column + 0..127)[None, :]) {tt.described}
 
-is block [%row, %column] of the descriptor among the kernel's arguments that begins at %base: `rewrite_descriptors` says
-that its mask is where the tensor ends, and the form of the address (passes/affine.py) says the coordinates.
+is block [%row, %column] of the descriptor among the kernel's arguments that begins at %base: the mark of
+`rewrite_descriptors` says that its mask is the end of the tensor, and the form of the address (passes/affine.py) gives
+the coordinates.
 
-The kernel is given the descriptor once more, as a tensor map, after its parts:
+The kernel gets the descriptor a second time, as a tensor map, after its parts:
 
     tt.func @f(%base: !tt.ptr<f16>, %padding, %rows, %columns, %stride, %one, %map: !tt.tensordesc<tensor<64x128xf16>>)
 
-Loads through pointers, and through descriptors that the kernel makes, are those of blocks of a tensor as well where
-pointed_tensors.py finds one; its map is the kernel's last argument, and `tt.made` says of which arguments it is made.
+Loads through pointers, and through descriptors that the kernel makes, are loads of a tensor's blocks too if
+pointed_tensors.py finds the tensor. Its map comes after all other arguments, and `tt.made` says from which arguments
+the launch computes it.
 """
 
 from __future__ import annotations

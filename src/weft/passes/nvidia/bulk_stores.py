@@ -1,26 +1,26 @@
-"""Stores and atomic additions that the copy engine does, while the warps that multiply go on.
+"""Have the copy engine do stores and atomic additions, while the warps that multiply continue.
 
     tt.store (%base + rows * %stride + columns), %tile, mask
 becomes
-    ttng.async_tma_store_wait {pendings = 0}              until what was stored before has been read from %staged
+    ttng.async_tma_store_wait {pendings = 0}              until the previous copy has read %staged
     ttg.local_store %tile, %staged
     ttng.fence_async_shared
     ttng.async_tma_copy_local_to_global %map[%row, %column] %staged {tt.each_warp}
 
 and `tt.atomic_rmw fadd, relaxed` the same with `ttng.async_tma_reduce add`. Stores are those of a loop over tiles,
-additions those of any loop of products: gradients of attention add to those of the queries in each iteration. By
-threads, an addition takes an instruction for 16 bytes, with an address of its own, and for that the tile is brought
-into another layout, for which all warps wait for each other.
+additions those of any loop of products: gradients of attention add to those of the queries in each iteration. If
+threads add, each 16 bytes take an instruction with an address of its own, and the tile is first converted to another
+layout, for which all warps wait for each other.
 
 Each warp stores the part of the tile that it holds, through its own part of the buffer, and waits for no other warp. So
 one warp group may store while another multiplies, as far as the buffers of the loop let it run ahead. If a product is
 stored transposed, a warp holds 16 columns, which are a quarter of a line of memory. One lane then has the whole tile
 stored, when all warps have written it to the buffer.
 
-The copy engine writes later than the threads would, and nothing but the end of the kernel says when. So that is done
-only where nothing in the kernel can tell: no other operation accesses the array, and none is atomic, by which other
-programs might be told that the tile is there. Additions that yield nothing and are relaxed tell nobody anything, and
-may be as many as there are.
+The copy engine writes later than the threads would, and only the end of the kernel guarantees that it has written. So
+this is done only if nothing in the kernel can observe the difference: no other operation accesses the array, and none
+is atomic, which could signal to other programs that the tile is there. Relaxed additions without a used result signal
+nothing, so any number of them is allowed.
 """
 
 from __future__ import annotations

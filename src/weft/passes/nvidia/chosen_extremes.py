@@ -1,16 +1,16 @@
-"""The larger or smaller of two numbers, chosen by comparisons so that NaN stays, is one instruction.
+"""Replace comparisons that choose the larger or smaller of two numbers, and keep NaN, by one instruction.
 
     %larger = arith.cmpf ogt, %x, %c
     %nan = arith.cmpf une, %x, %x
     %take = arith.ori %larger, %nan                 becomes        %y = arith.maximumf %x, %c
     %y = arith.select %take, %x, %c
 
-Inductor writes so wherever it clamps, and in its reductions. Three instructions of the slower pipe become one.
+Inductor writes this wherever it clamps, and in its reductions. Three instructions of the slower pipe become one.
 
-The choice and the instruction differ in one thing: of 0 and -0 the choice takes the second, whichever it is, and the
-instruction takes 0 as the larger. So %c has to be a number other than zero, or the choice be what a reduction combines
-by, of which nobody knows the order. Numbers clamped to 0 and 1 stay as they are: where they cannot be NaN, as
-fractions of an image's pixels cannot, the assembler has the instruction before them do it.
+The two differ in one case: of 0 and -0, the comparisons choose the second operand, and the instruction chooses 0 as the
+larger. So %c must be a number other than zero, or the choice must be the combining function of a reduction, whose order
+is unspecified. Numbers clamped to 0 and 1 stay as they are: if they cannot be NaN, such as fractions of an image's
+pixels, the assembler lets the preceding instruction clamp them.
 """
 
 from __future__ import annotations

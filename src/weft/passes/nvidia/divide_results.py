@@ -1,4 +1,4 @@
-"""A loop whose product and sum do not fit into the registers together multiplies one half of its tile after the other.
+"""Multiply one half of a loop's tile after the other if its product and sum do not fit into registers together.
 
     scf.for ... iter_args(%acc: tensor<128x256xf32>) {
       %b = tt.load %columns                                    tensor<128x256xf8E4M3FN>
@@ -13,13 +13,13 @@ becomes
       scf.yield %sum0, %sum1
     }
 
-A thread of 8 warps has 128 registers of such a sum, and 128 of the product that is scaled before it is added: more
-than there are, together with everything else. Of half a product it has 64. The larger tile needs a quarter fewer bytes
-of memory for each number that is multiplied than two of half its size.
+With 8 warps, a thread has 128 registers of such a sum, and 128 of the product that is scaled before it is added:
+together with everything else, more than there are. Half a product takes 64. For each multiplication, one tile of this
+size loads a quarter fewer bytes than two of half its size.
 
-Everything that a half is made of, and everything that is made of it up to its stores, is computed for each half by
-itself: elements of ranges, splats, broadcasts, loads and element-wise operations. Where anything else uses the result,
-the loop stays as it is. Sums are the same: no element's terms change their order.
+All operations from which a half is computed, and all that use it up to its stores, are written once for each half:
+ranges, splats, broadcasts, loads and element-wise operations. If any other operation uses the result, the loop stays as
+it is. Sums are the same: no element's terms change their order.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Fences between asynchronous copies by threads and products that read what they copied from shared memory.
+"""Insert fences between asynchronous copies by threads and wgmma products that read the copied data.
 
     %t = ttg.async_wait {num = 1}                       %t = ttg.async_wait {num = 1}
     %d = ttng.warp_group_dot %a, %b, %c     becomes     ttng.fence_async_shared {bCluster = false}
                                                         %d = ttng.warp_group_dot %a, %b, %c
 
-`cp.async` writes as the thread itself would, wgmma reads through the asynchronous proxy; between the two there must be
-a fence (PTX ISA, wgmma.mma_async). Triton writes none where it copies iterations ahead, in its layout IR and in its
-PTX. For layout IR as text only: in a Gluon kernel the author decides.
+`cp.async` writes through the generic proxy, wgmma reads through the asynchronous proxy, and between the two there must
+be a fence (PTX ISA, wgmma.mma_async). Triton writes none for copies that its pipeliner begins ahead, neither in its
+layout IR nor in its PTX. This is done only for layout IR as text: in a Gluon kernel the author decides.
 """
 
 from __future__ import annotations

@@ -1,17 +1,16 @@
-"""Fences where bulk copies and products of warp groups read what threads have written to shared memory.
+"""Insert fences where bulk copies and wgmma products read data that threads have written to shared memory.
 
     ttg.local_store %x, %m                               ttg.local_store %x, %m
     ttng.async_tma_copy_local_to_global %d[...] %m       ttng.fence_async_shared {bCluster = false}
                                               becomes    ttng.async_tma_copy_local_to_global %d[...] %m
 
 Both read through the asynchronous proxy, which need not see the stores of threads without a fence in between (PTX ISA,
-async proxy). Where the kernel has one nothing is added: what is written and not fenced yet is followed through
-loops, branches and partitions, buffer by buffer. What is copied asynchronously (cp.async) is there after a wait, and a
-fence before that one is none for it. Later versions of Triton than 3.6 do so for Gluon kernels too, and
-those that are written for them have no fences.
+async proxy). If the kernel has a fence, none is added: an analysis follows unfenced writes through loops, branches and
+partitions, buffer by buffer. Data that cp.async copies has arrived only after a wait, so a fence before that wait does
+not count. Versions of Triton later than 3.6 do this too, and Gluon kernels written for them have no fences.
 
-Done for Gluon kernels from source. Not for layout IR as text, which is to run as it stands (but see `fence_copies`);
-and not for what `pipeline_loads` copies, which knows its fences.
+This is done for Gluon kernels from source. It is not done for layout IR as text, which should run as it is (but see
+`fence_copies`), and not for the copies of `pipeline_loads`, which inserts its own fences.
 """
 
 from __future__ import annotations

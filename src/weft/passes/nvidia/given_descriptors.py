@@ -1,4 +1,4 @@
-"""Descriptors of the Triton language that a Gluon kernel is given: their parts, and tensor maps of their blocks.
+"""Replace descriptors of the Triton language that a Gluon kernel takes by their parts and tensor maps of their blocks.
 
     tt.func @k(%d: !tt.tensordesc<tensor<64x64xf16>>, %m: i32, %n: i32, %s: i64, %t: i64)
       %base, %padding, ... = weft.descriptor_parts %d
@@ -6,8 +6,9 @@
 becomes
     tt.func @k(%base: !tt.ptr<f16>, %padding: i64, %m: i64, %n: i64, %s: i64, %t: i64, %blocks: !tt.tensordesc<...>)
 
-which is what launches hand over, and what loops of products get that have the copy engine load (see `bulk_loads`). A
-tensor that several parameters describe together (`weft.descriptor_made`) is a map at the end of the parameters.
+which are the arguments that a launch passes, as for loops of products whose operands the copy engine loads (see
+`bulk_loads`). The map of a tensor that several parameters describe together (`weft.descriptor_made`) comes after all
+parameters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of numbers that a loop of specialised warps loads are loaded by each warp for itself.
+"""Have each warp of a specialized loop load rows of numbers for itself.
 
     %m = tt.load %pointers : tensor<64x!tt.ptr<f32>, #blocked>
     %row = ttg.convert_layout %m : tensor<64xf32, #blocked> -> tensor<64xf32, #slice>
@@ -6,8 +6,8 @@ becomes
     %m = tt.load %others : tensor<64x!tt.ptr<f32>, #warp>
     %row = ttg.convert_layout %m : tensor<64xf32, #warp> -> tensor<64xf32, #slice>
 
-in which each warp has the whole row, and its lanes hand elements to each other by shuffles. Through shared memory, as
-they would go from one warp to another, they would hold warp groups together that are to drift apart. And a lane holds
+in which each warp has the whole row, and its lanes exchange elements by shuffles. An exchange between warps would go
+through shared memory, with barriers that keep warp groups in step, which should drift apart. In addition, a lane holds
 few elements while it waits for a product.
 """
 

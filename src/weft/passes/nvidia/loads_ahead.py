@@ -1,4 +1,4 @@
-"""Numbers that an iteration multiplies its product by are loaded in the iteration before.
+"""Load the numbers by which a loop scales its products one iteration ahead.
 
     scf.for %k ... {                                    %first = tt.load %scales + lower
       %scale = tt.load %scales + %k                     scf.for %k ... iter_args(%scale = %first) {
@@ -7,11 +7,11 @@
       %sum = %acc + %d * %scale                           %d = ttng.warp_group_dot ...
     }                                                     %sum = %acc + %d * %scale;  yield %next
 
-An iteration of a specialised loop is as long as its product. Where the load stands as it is written, the assembler lets
-the product wait for it, since what is computed of the loaded numbers alone comes before the product: an iteration then
-takes as long as the memory and the product, one after the other.
+An iteration of a specialized loop should take as long as its product. But the assembler places operations on the loaded
+numbers alone before the product, so the product waits for the load: an iteration then takes as long as memory and the
+product, one after the other.
 
-Loaded ahead are numbers and rows of them whose addresses can be computed an iteration ahead (loop_slices.py); nothing
+This is done for numbers and rows of them whose addresses can be computed an iteration ahead (loop_slices.py). Nothing
 is loaded for an iteration that does not exist.
 """
 

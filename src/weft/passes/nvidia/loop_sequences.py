@@ -1,12 +1,12 @@
-"""Loops of products one behind the other that one pair of kinds of warps goes through: causal attention has two.
+"""Specialize the warps of several consecutive loops of products together, such as the two of causal attention.
 
     scf.for ... { products of %k and %v }            whole blocks of keys
     %more = ...
     scf.for ... { products of %k and %v, a mask }    the block on the diagonal
 
-The second goes on with the buffers of the first where it loads tiles of the same types for the same products: they are
-copied while the first is still under way. What stands between the two is for the warps that multiply, but for the
-scalars that coordinates and bounds of the second are made of: those are moved before the first.
+The second loop continues with the buffers of the first if it loads tiles of the same types for the same products, so
+its first tiles are copied while the first loop still runs. The warps that multiply execute the operations between the
+two. Only scalars from which coordinates and bounds of the second loop are computed move before the first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The largest and smallest of widened elements are found before the elements are widened.
+"""Reduce elements to their maximum or minimum before they are widened.
 
     %x = arith.extf %h : tensor<1024xbf16> to tensor<1024xf32>
     %m = tt.reduce max %x : f32
@@ -8,7 +8,7 @@ becomes
 
 Widening is exact and keeps the order, NaN included. One instruction compares two pairs of halves in words from Ampere
 on, so that eight elements take five instructions: in f32 they take seven, after eight that widen them. `tl.max` itself
-widens what it gets, as Triton's does.
+widens its operand, as Triton's does.
 """
 
 from __future__ import annotations

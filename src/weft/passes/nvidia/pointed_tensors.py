@@ -1,22 +1,22 @@
-"""The tensor of which a tile of pointers is a block, where the form of its addresses and its mask say one.
+"""Find the tensor of which a tile of pointers is a block, from the form of its addresses and its mask.
 
     tt.load %a + (64 pid + i) * stride + (32 k + j),    64 pid + i < M  and  32 k + j < K
 is block [64 pid, 32 k] of
     a tensor from %a on, M x K elements, rows `stride` apart
 
-so that the copy engine can load it, if it is told of the tensor: whoever launches the kernel makes a tensor map of the
-arguments a, M, K and stride (base/made_tensors.py). What else is added to the addresses moves the tensor's begin, if it
-is made of arguments alone, or is a dimension of its own: with `%a + z * stride_z`, block [z, 64 pid, 32 k] of a tensor
-of matrices, `stride_z` apart. What must hold:
+so that the copy engine can load it: the launch makes a tensor map from the arguments a, M, K and stride
+(base/made_tensors.py). Other summands of the addresses move the tensor's beginning, if they depend on arguments alone,
+or are a dimension of their own: with `%a + z * stride_z`, the tile is block [z, 64 pid, 32 k] of a tensor of matrices,
+`stride_z` apart. The conditions are:
 
-* One dimension follows step 1, the step of the other is made of arguments alone, and divides what the copy engine wants
-  divided by 16 bytes, as is known when the kernel is compiled (from the divisors of the arguments).
-* A mask bounds an index by a sum of arguments, its size: what the copy engine leaves out is 0, as with the mask. Where
-  no mask bounds it, elements are there, and the size is more than any index.
-* The block does not begin before the tensor: coordinates are not negative, which the bounds of integers say
-  (`analysis/bounds.py`). They may rest on sizes being more than 0, and that is looked at when the kernel is launched.
-* A row that is taken modulo a size, or for which another is taken from that size on, is the row itself, wherever the
-  product's result is stored (stored_elements.py).
+* One dimension has step 1. The step of the other depends on arguments alone, and is known at compile time to be a
+  multiple of the 16 bytes that the copy engine requires (from the divisors of the arguments).
+* A mask bounds an index by a sum of arguments, its size: the copy engine writes 0 for what lies outside, as the mask
+  does. If no mask bounds it, all elements exist, and the size is larger than any index.
+* The block does not begin before the tensor: the bounds of integers (`analysis/bounds.py`) show that no coordinate is
+  negative. They may assume that sizes are greater than 0, which the launch checks.
+* A row that is taken modulo a size, or replaced by another from that size on, is the row itself wherever the product's
+  result is stored (stored_elements.py).
 """
 
 from __future__ import annotations

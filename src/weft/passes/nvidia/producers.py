@@ -1,4 +1,4 @@
-"""The warp that has the copy engine fill the buffers of a loop: a partition of a specialised kernel.
+"""Write the producer of a specialized loop: the warp that has the copy engine fill the loop's buffers.
 
     partition0 num_warps(1) {
       scf.for %i ... iter_args(%slot = 0, %phase = 1) {
@@ -7,12 +7,12 @@
         ttng.async_tma_copy_global_to_local %map[...] %buffers[%slot], %full[%slot]
     }
 
-Where the loop stands in another one (of tiles, in a persistent kernel), both are there, and the buffers go on from one
-tile to the next: the copies of a tile's first operands are begun while the other warps store the tile before. What
-coordinates and bounds are made of in the loops, the warp computes for itself.
+If the loop is inside another one (over tiles, in a persistent kernel), the producer has both, and the ring of buffers
+continues from one tile to the next: the copies of a tile's first operands are begun while the other warps store the
+previous tile. The producer computes coordinates and bounds in the loops for itself.
 
-In a cluster, warps of all blocks arrive at each block's mbarriers, and none may do so at those of a block that has
-ended. So the warp waits at last until all buffers are empty again, while the others store:
+In a cluster, warps of all blocks arrive at each block's mbarriers, and none may arrive at those of a block that has
+ended. So, at the end, the producer waits until all buffers are empty again, while the others store:
 
       scf.for ... iter_args(%slot, %phase) { ttng.wait_barrier %empty[%slot], %phase } {tt.late}
 """

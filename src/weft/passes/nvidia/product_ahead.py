@@ -1,11 +1,11 @@
-"""A product that an iteration scales and adds to a sum is begun an iteration ahead, if registers hold two of them.
+"""Begin a product that is scaled and added to a sum one iteration ahead, if registers hold two such products.
 
     wait for the product of j;  sum += d_j * s_j               begin d_1;  wait for d_0;  sum += d_0 * s_0
     begin the product of j + 1                       becomes   begin d_2;  wait for d_1;  sum += d_1 * s_1
     ...                                                        ...
 
-so that a warp group has a product under way while it adds the one before. Results lie in two sets of registers by
-turns, so the loop has two iterations in its body; one may be left over:
+so that a warp group has a product in flight while it adds the previous one. Results alternate between two sets of
+registers, so the loop's body has two iterations, and one may be left over:
 
     if lower < upper:
       first d_0                                                `_first`: what comes before a product, and the product

@@ -1,4 +1,4 @@
-"""The order in which a loop's iteration begins its products, and computes what lies between them.
+"""Order the products of a loop's iteration, and the operations between them.
 
     %p = exp2 (%k * %q)                       begin %k * %q;  begin %v * %do
     %dv += %p * %do                           %p = exp2 ...;  begin %dv += %p * %do
@@ -6,9 +6,9 @@
     %ds = %p * (%dp - %d)
     %dk += %ds * %q
 
-A product that needs no other one's result is begun first, and one that needs some as soon as those are there. Loads
-that need no product come before all: products run while they are under way. Everything else is computed where a
-product needs it, or at the end.
+Products that need no other product's result are begun first, and the others as soon as their operands are available.
+Loads that need no product come before all products, which then run while the loads are in flight. All other operations
+are placed where a product needs them, or at the end.
 """
 
 from __future__ import annotations

@@ -1,23 +1,23 @@
-"""Where in an iteration its products are awaited: each as late as who uses its result, or what it has read, allows.
+"""Place the waits for an iteration's products, each as late as the uses of its result and its operands allow.
 
-    begin S;  begin dP                        steps of gradients of attention, whose sums dV and dK go on into the next
-    wait for S, dV and dK of the iteration before           iteration, as nothing but their own products uses them
+    begin S;  begin dP                                steps of gradients of attention: the sums dV and dK are in flight
+    wait for S, and for dV and dK of the last iteration      across iterations, as only their own products use them
     P = ...
     begin dV += P dO
-    wait for dP, of which dV is one that may be left
+    wait for dP, while dV may still be in flight
     dS = ...
     begin dK += dS Q
 
-Where registers are short, dK of the iteration before is awaited in front of dP: dK reads dS from registers, which dP
-then has. S is under way meanwhile. Of 128 x 128 scores and heads of 64, S, dP, dV, dK and dS are 224 words: ptxas then
-lets no product begin before the one in front of it has ended, which takes 14.2 ms
-instead of 10.7 by prediction (11.7 on an H200).
+If registers are short, the wait for the previous iteration's dK comes before dP begins: dK reads dS from registers,
+which dP then reuses. S is in flight meanwhile. With 128 x 128 scores and heads of 64, S, dP, dV, dK and dS take 224
+words. Without this wait, ptxas would serialize the products, which is predicted to take 14.2 ms instead of 10.7 (11.7
+on an H200).
 
-What is under way at the end of an iteration is at most one product that reads its left operand from registers: those
-are wanted for the next one's results.
+At most one product that reads its left operand from registers is in flight at the end of an iteration, because the next
+results need these registers.
 
-Products end in the order in which they begin. So one that is awaited has those before it awaited too, and a wait says
-how many of the last ones may still be under way. Products side by side (side_by_side.py) begin and end together, and
+Products end in the order in which they begin. So waiting for a product also waits for all before it, and a wait says
+how many of the last ones may still be in flight. Products side by side (side_by_side.py) begin and end together, and
 count as one.
 """
 

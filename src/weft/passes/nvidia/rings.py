@@ -1,7 +1,7 @@
-"""Rings of buffers in shared memory, which one warp has filled and others empty, with two mbarriers for each buffer.
+"""Rings of buffers in shared memory that one warp fills and others empty, with two mbarriers for each buffer.
 
 slot   0 1 2 0 1 2 0 ...        the buffer of an iteration
-phase  0 0 0 1 1 1 0 ...        which phase of its mbarriers ends then: it goes round with the buffers
+phase  0 0 0 1 1 1 0 ...        the parity of the mbarriers' phase that ends in it, which changes with each round
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The last iteration of a loop of products, where little is left along K: it multiplies only that.
+"""Peel the last iteration of a loop of products if little is left along K, and multiply only that.
 
     for at in range(0, 1544, 64):                          1544 is 24 * 64 + 8
       acc += a[:, at : at + 64] * b[at : at + 64, :]
@@ -6,11 +6,11 @@ becomes
     for at in range(0, 1536, 64): ...
     acc += a[:, 1536 : 1552] * b[1536 : 1552, :]           of the tiles, which are loaded as before, one instruction
 
-where the rest of both tiles lies behind the ends of their tensors, and is 0. In the loop itself, a branch around
-products would make ptxas let none go on into the next iteration. Sums are added in the same order: what is left out
-adds 0.
+where the rest of both tiles lies beyond the ends of their tensors, and is 0. A branch around products within the loop
+would make ptxas wait for each product in its own iteration. Sums are added in the same order, because the omitted
+products would add 0.
 
-Only one step of an instruction is worth it: the products before it must end first, and it before the sums are stored.
+This pays only if one step of an instruction is left: it must wait for the products before it, and the stores for it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""Products of a loop that have one left operand, and right ones that can lie side by side in memory.
+"""Find products of a loop with one left operand, whose right operands can be adjacent in shared memory.
 
     %0 = ttng.warp_group_dot %a, %b, %c                64x128 columns: %b is 16 KiB, in blocks of 64 columns
     %1 = ttng.warp_group_dot %a, %d, %e                64x64: %d is 8 KiB, such a block
 
-A tile has a power of two columns. Kernels whose blocks are to have 192 have two sums, and one instruction computes both
-if %d lies behind %b as another of its blocks would. It reads %a once; two instructions would read it twice, and shared
-memory would be busy for longer than the matrix units. The right operands are then parts of one buffer, filled and given
-back together (rings.py), and the second product says that it goes on where the first ends (`SIDE_BY_SIDE`).
+The columns of a tile are a power of two. A kernel whose blocks have 192 columns has two sums, and one instruction
+computes both if %d follows %b in shared memory as another of its blocks would. It reads %a once; two instructions would
+read it twice, and keep shared memory busy for longer than the matrix units. The right operands are then parts of one
+buffer, filled and released together (rings.py), and the second product is marked as a continuation of the first
+(`SIDE_BY_SIDE`).
 
 Other left operands may multiply the same right operands, in the same order. This makes tiles whose number of rows is no
 power of two either:

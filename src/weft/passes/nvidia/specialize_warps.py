@@ -1,4 +1,4 @@
-"""Loops of products by two kinds of warps: one has the copy engine fill buffers, the others multiply what is there.
+"""Specialize the warps of a loop of products: one has the copy engine fill buffers, the others multiply their contents.
 
     scf.for %i = %lo to %hi step %st iter_args(%acc = %init) {
       %k = tt.load ...                                      a block of a descriptor
@@ -22,12 +22,13 @@ becomes
         ttng.async_tma_copy_global_to_local %desc[...] %buffers[%slot], %full[%slot]
     }
 
-No warp waits for all others in such a loop, so that warp groups drift apart: while one computes what is between its
-products, the matrix units have those of another. Where a loop has two products, two warp groups begin theirs in turn
+No warp waits for all others in such a loop, so warp groups drift apart: while one computes between its products, the
+matrix units execute those of another. If a loop has two products, two warp groups begin theirs alternately
 (ttng.warp_group_turn), which keeps them apart.
 
-Of two products, the second of which takes what is made of the first and adds to what the loop carries (attention), the
-second one of an iteration is begun in the next, behind its first one. What lies between the two runs beside it:
+In attention, the second product multiplies a value computed from the first, and adds to a loop-carried sum. The second
+product of an iteration is then begun in the next iteration, after its first one. The operations between the two
+products overlap it:
 
     S_0; between_0                                          if there is an iteration
     scf.for %j = 1 ... {
@@ -38,10 +39,10 @@ second one of an iteration is begun in the next, behind its first one. What lies
 
 as FlashAttention-3 does it by hand (Shah et al. 2024, section 3.2).
 
-A loop of products in a loop over tiles (a persistent kernel) is divided with that loop: each kind of warps goes over
-all tiles, and what is copied runs ahead into the next tile while the others still store this one.
+If the loop of products is in a loop over tiles (a persistent kernel), both loops are specialized: each kind of warps
+iterates over all tiles, and the copies run ahead into the next tile while the others still store this one.
 
-The warp that copies is in producers.py, the buffers in rings.py.
+producers.py writes the warp that copies, and rings.py the buffers.
 """
 
 from __future__ import annotations

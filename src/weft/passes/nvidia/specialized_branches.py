@@ -1,4 +1,4 @@
-"""Loops of products in a branch, as behind an early return: the branch is one of both kinds of warps.
+"""Specialize loops of products in a branch, as after an early return: both kinds of warps execute the branch.
 
     scf.if %more {                                   ttg.warp_specialize(..., %more)
       ...                                            default {
@@ -8,9 +8,9 @@
       ... store %r                                     scf.if %given { copies }
     }                                                }
 
-All warps of a block go the same way. The warps part and meet once in each program then, wherever it goes, so that
-nobody has to be told how often (lower/nvidia/specialize.py), and an explanation follows the warp that copies as well.
-Buffers, mbarriers and the numbers of which that warp computes coordinates and bounds are made before the branch.
+All warps of a block take the same side of the branch. So the kinds of warps part and meet exactly once in each program,
+and the partitions need not be told how often (lower/nvidia/specialize.py); `explain` can follow the copying warp too.
+Buffers, mbarriers, and the numbers from which that warp computes coordinates and bounds are computed before the branch.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Which loops of products are divided between warps that copy and warps that multiply, and into what parts.
+"""Decide which loops of products are specialized, and into which parts they are divided.
 
-A loop qualifies where the copy engine can do all loads of operands (bulk_loads.py), nothing in it waits for other
-threads or stores to what it loads, and shared memory has room for two buffers of each operand. It is divided where the
-author asks, and unasked where a product would run beside what lies between two (`Halves`) or beside what another warp
-group computes of its own (`are_used_at_once`), and a multiprocessor has room for one block of its eight warps only.
+A loop qualifies if the copy engine can do all loads of operands (bulk_loads.py), nothing in it waits for other threads
+or stores to what it loads, and shared memory has room for two buffers of each operand. It is specialized if the author
+asks for it. Otherwise it is specialized if a product would overlap the operations between two products (`Halves`) or
+those of another warp group (`are_used_at_once`), and a multiprocessor has room for only one block of its eight warps.
 
-How the loop is then rewritten is in specialize_warps.py.
+specialize_warps.py then rewrites the loop.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Which elements of a product are stored in the end: what becomes of the others does not matter.
+"""Find which elements of a product are stored in the end: the others may have any value.
 
     %d = dot %a, %b, %acc                   a row of %d is made of that row of %a
     %c = truncf %d                          element by element
     tt.store %p, %c, %rows < %M             rows from %M on are dropped
 
-Where every way that a product's result goes ends in stores, after operations on elements alone, the limits that all of
-their masks have hold for what matters. So a row of an operand that is taken modulo M (the rows past the end begin again
-at 0, so that they can be loaded without a mask) is the row itself wherever it matters.
+If all uses of a product's result are elementwise operations that end in stores, only elements within the limits that
+all their masks share matter. So a row of an operand that is taken modulo M (rows past the end wrap around to 0, so that
+they can be loaded without a mask) is the row itself wherever it matters.
 """
 
 from __future__ import annotations

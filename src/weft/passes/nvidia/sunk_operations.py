@@ -1,4 +1,4 @@
-"""What only the warps that multiply need of what stands before the warps part, they do while the first copies go on.
+"""Move operations that only the multiplying warps need into their region, so that they overlap the first copies.
 
     %q = tt.load %pointers                                  ttg.warp_specialize
     ttg.warp_specialize                       becomes       default {

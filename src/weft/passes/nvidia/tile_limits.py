@@ -1,11 +1,11 @@
-"""Between which elements a mask lets a tile be loaded or stored.
+"""The limits within which a mask lets elements of a tile be loaded or stored.
 
     (64 * %pid + 0..63)[:, None] < %M  &  (0..31)[None, :] < %K - 32 * %k
-lets elements [i, j] through with
+permits elements [i, j] with
     i + (64 pid - M) < 0   and   j + (32 k - K) < 0
 
-A limit is its dimension and the sum in brackets. A limit from below, `%row + i >= 0`, has `i + row >= 0`. A number that
-is compared, `%z < %Z`, bounds all of the tile: such a limit has no dimension.
+A limit is its dimension and the sum in parentheses. A limit from below, `%row + i >= 0`, has `i + row >= 0`. A
+comparison of scalars, `%z < %Z`, bounds the whole tile: such a limit has no dimension.
 """
 
 from __future__ import annotations

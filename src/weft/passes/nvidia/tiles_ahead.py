@@ -1,4 +1,4 @@
-"""The tiles of a loop whose iterations wait for all warps are loaded in the iteration before.
+"""Load the tiles of a loop one iteration ahead if its iterations wait for all warps.
 
     scf.for %k ... {                                 %first = tt.load %row + lower
       %x = tt.load %row + %k                         scf.for %k ... iter_args(%x = %first) {
@@ -7,15 +7,15 @@
     }                                                  tt.store %out + %k, %s;  yield %next
                                                      }
 
-A scan or reduction across warps has barriers, over which the assembler moves no load: without this an iteration takes
-as long as the memory and the exchange, one after the other.
+A scan or reduction across warps has barriers, over which the assembler moves no load: without this pass, an iteration
+takes as long as memory and the exchange, one after the other.
 
-Loaded ahead are tiles of a few registers whose addresses can be computed an iteration ahead (loop_slices.py). Where the
-loop stores, it has to be to another array and at the same offsets, as above, so that it may also be given one array for
-both. Nothing is loaded for an iteration that does not exist.
+This is done for tiles of a few registers whose addresses can be computed an iteration ahead (loop_slices.py). If the
+loop stores, it must store to another array at the same offsets, as above, so that a launch may pass one array for both.
+Nothing is loaded for an iteration that does not exist.
 
-Rows that begin anywhere stay as they are: there instructions take longer than memory, and those of masks and addresses
-come twice (cross entropy of 32,003 bf16 would take 131 us for 107 by prediction).
+Rows that begin anywhere stay as they are: there, instructions take longer than memory, and those for masks and
+addresses would be executed twice (cross entropy of 32,003 bf16 is predicted to take 131 us instead of 107).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Products by wgmma, the matrix instruction of four warps of sm_90: operands lie in shared memory.
+"""Turn products into wgmma, the matrix instruction of four warps of sm_90, with operands in shared memory.
 
     %d = tt.dot %a, %b, %c : tensor<128x64xf16> * tensor<64x128xf16> -> tensor<128x128xf32>
 becomes
@@ -7,25 +7,25 @@ becomes
     ttng.fence_async_shared {bCluster = false}
     %d = ttng.warp_group_dot %0, %1, %c : ... -> tensor<128x128xf32, #mma>
 
-A left operand that another product made stays in registers, unless the loop around the product does not change it: see
-Note [operands that outlive an iteration]. Each operand lies as it came from memory, or as the
-threads that hold it store it best, where the instruction reads it so: of 16-bit types both ways, of others along the
-dimension that is summed over.
+A left operand that another product computes stays in registers, unless the loop around the product does not change it:
+see Note [operands that outlive an iteration]. Each operand keeps its order in memory, or has the order in which its
+threads store it fastest, if the instruction can read that: 16-bit types in both orders, others only along the summed
+dimension.
 
-Not done here: products that go on while others are prepared (`isAsync`), copies by the copy engine.
+Not done here: asynchronous products (`isAsync`), copies by the copy engine.
 
 Note [operands that outlive an iteration]
 
     %q = ldmatrix ...                        R120 = %q
     loop:                                    loop:
       wgmma %s, %q, %k         ptxas:          wgmma %s, R120, %k
-      %p = cvt %s                              R120 = cvt %s                 %q is gone, and read once more
+      %p = cvt %s                              R120 = cvt %s                 %q is overwritten, but read again
       wgmma %o, %p, %v                         wgmma %o, R120, %v
 
-ptxas (12.8 and 13.0) forgets that a later iteration reads the registers of a left operand which was made before the
-loop, and may give them to something else: gradients of attention were wrong on an H100, and nothing in the PTX was. It
-does so for some allocations of registers only, with a wait for an mbarrier between products most often. So only what
-an iteration itself computes is read from registers.
+ptxas (12.8 and 13.0) forgets that a later iteration reads the registers of a left operand which was computed before the
+loop, and may reuse them: gradients of attention were wrong on an H100 although the PTX was right. This happens only
+with some register allocations, most often if there is a wait for an mbarrier between products. So only operands that an
+iteration itself computes are read from registers.
 """
 
 from __future__ import annotations

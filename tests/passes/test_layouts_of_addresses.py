@@ -87,3 +87,31 @@ def test_spread_words_are_what_they_were() -> None:
         with weft.target(target):
             spread[(1,)](words, out, C=32)
         assert np.array_equal(out, words.view(np.uint8).reshape(32, 128).astype(np.float16))
+
+
+@weft.jit
+def strided(x, out, first, second, ROWS: tl.constexpr, COLUMNS: tl.constexpr, A: tl.constexpr, B: tl.constexpr):
+    i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    at = i * first * A + j * second * B
+    tl.store(out + at, tl.load(x + at) + 1)
+
+
+@pytest.mark.parametrize(
+    ("strides", "factors", "order"),
+    [
+        ((9, 1152), (1, 1), [0, 1]),  # weights of a convolution
+        ((1152, 9), (1, 1), [1, 0]),
+        ((9, 7), (1, 1), [1, 0]),  # nothing is known: the last dimension
+        ((1, 9), (3, 1), [0, 1]),  # a number and an argument
+        ((1, 1), (2, 9), [0, 1]),  # two numbers
+        ((1, 1), (9, 2), [1, 0]),
+        ((0, 9), (0, 1), [1, 0]),  # no stride at all
+    ],
+)
+def test_threads_follow_the_stride_that_is_probably_less(
+    strides: tuple[int, int], factors: tuple[int, int], order: list[int]
+) -> None:
+    f = weft.MockTensor("fp32")
+    named = {"ROWS": 32, "COLUMNS": 64, "A": factors[0], "B": factors[1]}
+    made = strided.warmup(f, f, *strides, **named, grid=(1,), target="cuda:90")
+    assert f"order = {order}" in str(made.asm["ttgir"])

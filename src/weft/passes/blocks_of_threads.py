@@ -44,12 +44,16 @@ def blocked_for(
     return BlockedLayout(per_thread, per_warp, per_block, list(order))
 
 
-def access_layout(shape: Sequence[int], facts: Facts, bits: int, lanes: int, warps: int) -> BlockedLayout:
+def access_layout(
+    shape: Sequence[int], facts: Facts, bits: int, lanes: int, warps: int, strides: Sequence[tuple[int, int]] = ()
+) -> BlockedLayout:
     """The layout in which a tile of addresses is accessed: vectors and lanes along consecutive addresses.
 
-    `bits` are those of an element in memory.
+    `bits` are those of an element in memory. Among dimensions with equally many consecutive addresses, the one whose
+    entry in `strides` is least comes first, and then the last one.
     """
-    order = sorted(range(len(shape)), key=lambda d: (-min(facts.contiguity[d], shape[d]), -d))
+    strides = strides or [(0, 0)] * len(shape)
+    order = sorted(range(len(shape)), key=lambda d: (-min(facts.contiguity[d], shape[d]), strides[d], -d))
     run = min(facts.contiguity[order[0]], facts.divisibility[order[0]] * 8 // bits, VECTOR_BITS // bits)
     return blocked_for(shape, order, max(1, run), lanes, warps)
 

@@ -78,6 +78,7 @@ from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, Lin
 from weft.machines import Machine
 from weft.targets.table import products
 
+from .affine import probable_strides
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
@@ -356,7 +357,10 @@ class Choices(TileGroups):
         moved = next((x for x in (*op.results, *op.operands[1:2], pointer) if not self.is_free(x)), pointer)
         cga = self.clusters.of(moved)
         shape = own_shape(ir.shape_of(pointer.type), cga)
-        layout = access_layout(shape, self.facts.of(pointer), bits, self.lanes, self.warps)
+        facts = self.facts.of(pointer)
+        is_scattered = len(shape) > 1 and all(n == 1 or s == 1 for n, s in zip(facts.contiguity, shape, strict=True))
+        strides = probable_strides(pointer, self.facts) if is_scattered else ()
+        layout = access_layout(shape, facts, bits, self.lanes, self.warps, strides)
         layout = divided(self.adds.access_layout(op, layout, bits, self.machine, self.warps), cga)
         self.accesses[op] = layout
         for result in op.results:

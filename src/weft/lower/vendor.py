@@ -1,4 +1,4 @@
-"""What a vendor adds to the lowering: operations that only its machines have, and what those need of a whole program.
+"""What a vendor adds to the lowering: operations that only its machines have, and passes over whole lane programs.
 
 `lower/nvidia/` is one such addition; `lowering_of(machine)` gives that of a machine's vendor, or one that adds nothing.
 """

@@ -1,4 +1,4 @@
-"""What only AMD's GPUs need of the lowering: addresses, copies to LDS, exchanges, registers; see `lower/vendor.py`."""
+"""The part of the lowering for AMD's GPUs: addresses, copies to LDS, exchanges, registers; see `lower/vendor.py`."""
 
 from __future__ import annotations
 

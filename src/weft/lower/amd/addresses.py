@@ -1,13 +1,13 @@
-"""Addresses of AMD's accesses: a pointer of 64 bits that all lanes have, and a distance of 32 bits.
+"""Addresses of AMD's accesses: a uniform pointer of 64 bits, and an offset of 32 bits in each lane.
 
-    %a = tt.addptr splat(%p), %i {amdg.narrow}      %p + %i * size, a product that fits into 32 bits with a sign
+    %a = tt.addptr splat(%p), %i {amdg.narrow}      %p + %i * size, a product that fits into signed 32 bits
 becomes
     %low = %p - BIAS                                once, in scalar registers
-    %d = %i * size + BIAS                           32 bits without a sign
+    %d = %i * size + BIAS                           32 bits, unsigned
     %a = %low + extui %d
 
-The hardware adds a distance without a sign, so that the pointer is moved down by what the distances are moved up. The
-highest distances of 32 bits are left free: they stand for places that a mask leaves out (`backends/amd/addresses.py`).
+The hardware adds an unsigned offset, so the pointer is moved down by as much as the offsets are moved up. The largest
+offsets of 32 bits are left free: they stand for places that a mask leaves out (`backends/amd/addresses.py`).
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""What a loop loads ahead is taken up behind the barrier that it is loaded across.
+"""Use what a loop loads ahead only after the barrier across which it should be in flight.
 
     %a = load global                                   begun
     barrier
     ... products of what was stored before
     barrier
-    %w = instruction %a {isa=held}                     and wanted from here on
+    %w = instruction %a {isa=held}                     first use
     store shared %w
 
-Between the two stand all products of an iteration, which take as long as the load does. What packs elements on their
-way to shared memory moves no memory and waits for nobody, so that LLVM may put it right behind the load, and with it a
-wait for the load. The word that comes out of `held` is the one that went in, but nobody sees that it is; and what has
-effects stays behind barriers.
+Between the load and its use are all products of an iteration, which take as long as the load. Operations that pack
+elements for shared memory access no memory and wait for nothing, so LLVM could place them right after the load, and a
+wait for the load with them. `held` returns its operand, which is opaque to LLVM, and as an operation with effects it
+stays after the barrier.
 
-What stands right in front of a barrier and only computes for what comes behind it is moved there first: barriers are
-put as late as they can be, so that the first store's elements have been put in order in front of them.
+Operations right before a barrier that only compute values used after it are first moved after it: barriers are inserted
+as late as possible, and so after the operations that order the elements of the first store.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Shuffles as AMD's instructions, by the lane that each lane reads: the cheapest of those that a processor has.
+"""Turn shuffles into AMD's instructions: the cheapest that the processor has for the lanes that each lane reads.
 
     %b = shuffle %a {kind=xor, masks=(4,)}
 becomes
     %c = instruction %a {isa=dpp.row_half_mirror}           lane ^ 7
     %b = instruction %c {isa=dpp.quad_perm.3210}            lane ^ 3
-on gfx942, and dpp.row_xmask.4 from gfx10 on. Where lanes are computed of the lane's number alone, as scans do, they are
-known here: one DPP control, a pattern within rows, ds_swizzle, readlane. Where all lanes read those with a bit set, or
-those without, half of them read themselves, and the others a lane at a distance. What is left is ds_bpermute.
+on gfx942, and dpp.row_xmask.4 from gfx10 on. If the source lanes depend on the lane's number alone, as in scans, they
+are known at compile time: then a DPP control, a pattern within rows, ds_swizzle or readlane may do. If all lanes read
+lanes with a certain bit set (or clear), half of them read themselves, and the others a lane at a distance. In all other
+cases, the instruction is ds_bpermute.
 
-All of them move words of 32 bits: larger elements are taken apart, smaller ones widened, two at a time where two go the
-same way.
+All of these move words of 32 bits: larger elements are divided, smaller ones widened, or moved two at a time if two go
+to the same lane.
 """
 
 from __future__ import annotations

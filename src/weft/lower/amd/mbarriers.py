@@ -1,4 +1,4 @@
-"""gfx1250's barriers in local memory: made by a store that all waves do alike, arrived at by every lane."""
+"""gfx1250's barriers in local memory: initialised by a store that all waves execute alike, arrived at by every lane."""
 
 from __future__ import annotations
 

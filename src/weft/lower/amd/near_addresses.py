@@ -1,4 +1,4 @@
-"""Addresses in LDS that differ by an exclusive or are computed in a loop with products, from one that is held.
+"""Hold one address in LDS through a loop of products, and compute those that differ by an exclusive or from it.
 
     %a = linear {registers=(0, 16, 32, 48, 1024), ...}      %a = linear {registers=(0,), ...}
     for:                                                    for:
@@ -8,12 +8,12 @@
                                                               store %c, %x
                                                               products
 
-Operands lie in LDS in an order that avoids conflicts of banks: the number of a row changes bits of the place within it.
-What an access adds to its address cannot change bits back and forth, so that a lane has up to eight registers of
-addresses for a store, which differ in three bits, and LLVM, which computes nothing in a loop that it can compute before
-it, holds all of them through all products. One of them is enough, and an instruction for each of the others.
+Operands lie in LDS in an order that avoids bank conflicts: the number of a row flips bits of the place within it. The
+constant that an access adds to its address cannot flip bits, so a lane has up to eight registers of addresses for a
+store, which differ in three bits. LLVM hoists them out of the loop and holds all of them through all products. One of
+them is enough, with an instruction for each of the others.
 
-It is done where a kernel takes too many registers (`held.narrow`); elsewhere LLVM sees what it saw before.
+This is done if a kernel takes too many registers (`held.narrow`); otherwise LLVM gets the original code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Two groups of four warps multiply in turns, so that one accesses memory while the other multiplies (ping-pong).
+"""Let two groups of four warps alternate: one accesses memory while the other multiplies (ping-pong).
 
-The warps of a block of eight are on four SIMDs, warps 0 to 3 on one each, warps 4 to 7 once more. In step, both warps
-of a SIMD read their operands, and nobody multiplies; then both want its one matrix unit. An iteration is therefore
-divided by barriers into segments that access memory and segments that multiply, and warps 4 to 7 run the whole loop
-one barrier behind warps 0 to 3 (`ping_pong` of `for`). With two phases of products an iteration is
+The eight warps of a block run on four SIMDs, each with one of warps 0 to 3 and one of warps 4 to 7. In step, both warps
+of a SIMD would read their operands while its matrix unit is idle, and then compete for that unit. So barriers divide an
+iteration into segments that access memory and segments that multiply, and warps 4 to 7 run the whole loop one barrier
+behind warps 0 to 3 (`ping_pong` of `for`). With two phases of products an iteration is
 
                                               warps 0 to 3      warps 4 to 7
     0  begin loads of global memory,          memory            multiply        (3, of the iteration before)
@@ -15,16 +15,15 @@ one barrier behind warps 0 to 3 (`ping_pong` of `for`). With two phases of produ
 and with four phases operands are read in segments 0, 2 and 4, which takes fewer registers. A segment that multiplies
 has a higher priority (`s_setprio`), and LLVM's scheduler moves nothing from one segment to another.
 
-What makes this right: an access of LDS in segment i of the late group is done at the time of segment i + 1 of the
-early one. So two accesses that may meet, one of them a write, must have two barriers between them, where one does for
-warps in step. Operands are read at least two segments before the store, and the next iteration's two segments behind
-it. Copies that go to LDS directly write another buffer than that which is read: they begin in segment 0, two behind the
-last read of their buffer, and are waited for by all in the last segment for memory, two before the next iteration reads
+This is correct because the late group executes segment i while the early group executes segment i + 1. So two accesses
+of LDS that may meet, one of them a write, need two barriers between them, where one is enough for warps in step.
+Operands are read at least two segments before the store, and those of the next iteration two segments after it. Copies
+directly to LDS write another buffer than the one that is read: they begin in segment 0, two segments after the last
+read of their buffer, and all warps wait for them in the last segment for memory, two before the next iteration reads
 them. The simulator runs the two groups apart, and would find a race.
 
-It is done on CDNA, where a phase of products is long enough to hide an access of memory, registers are enough, and LDS
-has no room for another block, whose warps would be out of step by themselves. RDNA multiplies in the same units that do
-all else.
+This is done on CDNA if a phase of products is long enough to hide a memory access, there are enough registers, and LDS
+has no room for another block, whose warps would be out of step anyway. RDNA has no separate matrix units.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     along rows, so that there are four of mfma.scale.f32.32x32x64. The second part takes bytes 64 to 127 of rows of A,
     bytes 32 to 63 of columns of B, and scales 2 and 3 of both.
 
-Lanes have to hold what the instruction takes, places along K too: a scale is of 32 elements in a row, so that K may not
-be summed in another order, as other products may.
+Lanes must hold exactly the elements that the instruction names, along K too: a scale belongs to 32 consecutive
+elements, so K cannot be summed in another order, as in other products.
 """
 
 from __future__ import annotations

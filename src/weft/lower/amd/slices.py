@@ -1,4 +1,4 @@
-"""LLVM's scheduler keeps to the slices that products are made in.
+"""Keep LLVM's scheduler within slices of products.
 
     %a0, %b0 = load shared                     %a0, %b0 = load shared
     %d0 = wmma %a0, %b0, %zero                 instruction {isa=slice}
@@ -11,15 +11,15 @@
                                                instruction {isa=slice}
                                                %e0 = wmma %p, %c0, %o
 
-A slice is products none of which needs another one's result. Nothing is scheduled over where one begins, or over the
-end of a chain of them; operands of the next slice are still loaded while one is multiplied. In attention a lane holds
-two accumulators, operands, and what is loaded ahead, and the scheduler, which looks at a whole iteration, begins so
-much early that there are no registers left: 15 are spilled on gfx1201, and none with slices. Elsewhere it does well
-alone, and is only told of slices (`slice.narrow`) where a kernel has turned out to take too many registers.
+The products of a slice do not need each other's results. Nothing is scheduled across the beginning of a slice, or the
+end of a chain of slices; the operands of the next slice are still loaded while one is multiplied. In attention, a lane
+holds two accumulators, operands, and what is loaded ahead. The scheduler, which considers a whole iteration, begins so
+much early that registers run out: 15 are spilled on gfx1201, and none with slices. Elsewhere it does well without, and
+gets slices (`slice.narrow`) only if a kernel has turned out to take too many registers.
 
-On RDNA, where a lane has 256 registers for all of that; on CDNA only where operands are widened between their loads
-and the products (`widen_in_parts.py`), of which LLVM would begin all at once: a product of fp8 on gfx90a takes 126
-registers so, and 199 otherwise.
+This is done on RDNA, where a lane has 256 registers in all. On CDNA it is done only if operands are widened between
+their loads and the products (`widen_in_parts.py`), because LLVM would begin all of these at once: a product of fp8 on
+gfx90a then takes 126 registers instead of 199.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     amdg.tensor_load of a block of 64 x 64, 4 warps: each of them a tile of 16 rows, from row 16 w of the block on
 
-Warps divide the outermost dimension first, as in Triton 3.6.0. All of it is the same in all lanes of a warp: LLVM puts
-it into scalar registers. What words mean stands in `targets/amd/tensors.py`.
+Warps divide the outermost dimension first, as in Triton 3.6.0. All values are uniform in a warp, so LLVM keeps them in
+scalar registers. `targets/amd/tensors.py` says what the words mean.
 """
 
 from __future__ import annotations

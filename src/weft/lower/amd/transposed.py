@@ -1,4 +1,4 @@
-"""Tiles are read from LDS by instructions that transpose, where that costs less than reading them as they lie.
+"""Read tiles from LDS by transposing instructions, if that costs less than reading them in their own order.
 
     %x = ttg.local_load %b : 64x128xf16, rows of 128 side by side -> a right operand: 8 of a column in each lane
 becomes

@@ -1,4 +1,4 @@
-"""Of what is loaded of shared memory several registers at a time, the last that nobody reads are left out.
+"""Leave out the last registers of wide loads from shared memory if nothing reads them.
 
     %a = load shared, 4 registers of each of two addresses
     ... of the second address the last register is not read
@@ -7,8 +7,8 @@ becomes
     %c = load shared, 2 registers of the second one
     %d = load shared, 1 register 8 bytes behind it
 
-A scan has the totals of all warps in front of each lane, where the total of the last warp is nobody's beginning. LLVM
-leaves out registers of what it loads by itself, but not the access.
+In a scan, each lane loads the totals of all warps, although no lane needs that of the last warp. LLVM drops unused
+registers of wide loads, but does not drop the access.
 """
 
 from __future__ import annotations

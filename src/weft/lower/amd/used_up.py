@@ -1,4 +1,4 @@
-"""What is computed of values that are held for it alone, and takes fewer registers than they, comes before products.
+"""Move operations before products if they are the last to use their operands and take fewer registers than these.
 
     %p = math.exp2 %x                  64 registers                 %p = math.exp2 %x
     %h = arith.truncf %p               32                           %h = arith.truncf %p
@@ -6,12 +6,11 @@
     ... more products                                     becomes   %o = wmma %h, ...
     %s = the sum of %p                 1                            ... more products
 
-As its author wrote it, attention sums the weights of a block behind the product that takes them: in f32, where the
-product takes f16. For as long as the products last a lane holds both. LLVM's scheduler would rather begin what takes
-long, and is left without registers.
+Attention, as authors write it, sums the weights of a block in f32 after the product that takes them as f16. A lane then
+holds both while the products run. LLVM's scheduler prefers to begin long operations first, and runs out of registers.
 
-Operations without effects that hang together move, in front of the first product behind all that they need, if what
-they give has fewer words than what nobody else wants behind that product.
+A connected group of operations without effects moves before the first product that follows all of its operands, if its
+results have fewer words than those of its operands that nothing else uses after that product.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is loaded of shared memory and widened for products is widened for each of them.
+"""Widen an operand that is loaded from shared memory separately for each product.
 
     %a = load shared, 128 registers of f8          %a = load shared
     %w = arith.extf %a : f16                       %a0 = rename %a [0, 1, 2, 3]
@@ -8,8 +8,8 @@
     %e = mfma %w1, ...                             %w1 = arith.extf %a1
                                                    %e = mfma %w1, ...
 
-The loads are then made in parts too (`lower/sink_loads.py`), each before the first product that needs it. A lane would
-hold all of an operand otherwise, 64 registers of f16 for 64 x 128.
+The loads are then divided too (`lower/sink_loads.py`), each before the first product that needs it. Otherwise, a lane
+would hold a whole operand, 64 registers of f16 for 64 x 128.
 """
 
 from __future__ import annotations

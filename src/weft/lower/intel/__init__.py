@@ -1,4 +1,4 @@
-"""What only Intel's GPUs need of the lowering: 2D blocks of memory; see `lower/vendor.py`."""
+"""The part of the lowering for Intel's GPUs: 2D blocks of memory; see `lower/vendor.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles by instructions for 2D blocks: `targets/intel/covers.py` says by which, and where each of them begins.
+"""Access tiles by instructions for 2D blocks: `targets/intel/covers.py` says which, and where each of them begins.
 
     %v = ttig.block_load %p[%width, %height, %pitch][%x, %y] : tensor<32x32xf16, left operand>
 becomes

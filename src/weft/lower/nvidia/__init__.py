@@ -1,4 +1,4 @@
-"""What only NVIDIA's GPUs have, lowered: the copy engine, mbarriers, products of warp groups, partitions of warps."""
+"""The part of the lowering for NVIDIA's GPUs: the copy engine, mbarriers, wgmma, partitions of warps."""
 
 from __future__ import annotations
 

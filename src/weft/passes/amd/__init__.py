@@ -1,4 +1,4 @@
-"""What only AMD's GPUs need of the passes: loads ahead, transposed operands; see `passes/vendor.py`."""
+"""The passes for AMD's GPUs: loads ahead, transposed operands; see `passes/vendor.py`."""
 
 from __future__ import annotations
 

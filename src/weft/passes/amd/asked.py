@@ -1,12 +1,12 @@
-"""The matrix instructions that a launch asks for: `matrix_instr_nonkdim` and `kpack`, as Triton has them.
+"""The matrix instructions that a launch asks for by `matrix_instr_nonkdim` and `kpack`, as in Triton.
 
     matrix_instr_nonkdim = 16      instructions of 16 x 16, where 32 x 32 fits too; 32 likewise
     kpack = 2                      a lane has twice as many elements in a row of the summed dimension as an instruction
                                    takes: operands of f16 are read 16 bytes at a time on gfx942, not 8
 
-They stand on the module. One that a product has no instruction for is not followed: its own size decides then, and the
-remark `product` says what was taken. kpack is for gfx90a and gfx942 (instructions of later processors take 16 bytes
-each), and not for products that follow each other, whose results are the next operands as they are.
+They are attributes of the module. If there is no such instruction for a product, the product's size decides, and the
+remark `product` says which instruction was taken. kpack applies to gfx90a and gfx942 (instructions of later processors
+take 16 bytes each), but not to chained products, whose results are the next operands without a conversion.
 """
 
 from __future__ import annotations

@@ -1,22 +1,23 @@
-"""Operands of a loop's products are copied into shared memory iterations ahead, without registers in between.
+"""Copy operands of a loop's products directly into shared memory, iterations ahead.
 
     scf.for %i iter_args(%p = %init) {                    three stages, three buffers for each operand:
       %a = tt.load %p                                     wait for the copies of this iteration; a barrier
       %x = ttg.convert_layout %a              becomes     %x = ttg.local_load %buffers[%slot]
-      ... tt.dot %x, ...                                  begin the copies of iteration %i + 2, to the slot before
+      ... tt.dot %x, ...                                  begin the copies of iteration %i + 2, to the previous slot
     }                                                     ... tt.dot %x, ...
 
-This is `pipelined_loop.py` where a lane copies 16 bytes at once. What is added is where the lanes copy from. A wave
-fills one run of memory, lane after lane, so the layout of the memory says which elements a lane copies, and addresses
-are computed in that layout. Rows of 64 f16 are 8 chunks of 16 bytes. Read as an operand, lane l takes chunk c of row l:
-without a swizzle all rows would be in two groups of banks. With chunk c of row r at place c xor r mod 8,
+This is `pipelined_loop.py` for processors where a lane copies 16 bytes at once, plus the choice of the addresses that
+each lane reads. A wave fills one run of LDS, lane after lane, so the layout of the buffer says which elements a lane
+copies, and addresses are computed in that layout. Rows of 64 f16 are 8 chunks of 16 bytes. Read as an operand, lane l
+takes chunk c of row l: without a swizzle all rows would be in two groups of banks. With chunk c of row r at place c xor
+r mod 8,
 
     lane    0 .. 7     8 .. 15    16 ..
     row        0          1         2           lane l copies chunk (l mod 8) xor (row mod 8) of row l / 8,
     chunk   0 .. 7     1 0 3 2 .. 2 3 0 1 ..    and rows are read from global memory whole
 
-A loop is done so if all operands that it loads can be: their rows run along the summed dimension, a lane has 16 bytes
-in a row under one mask, and what a mask leaves out is 0. Else its loads are begun ahead through registers
+This is done for a loop if all operands that it loads qualify: their rows run along the summed dimension, a lane has 16
+contiguous bytes under one mask, and masked elements are 0. Otherwise, its loads are begun ahead through registers
 (`load_ahead.py`).
 """
 

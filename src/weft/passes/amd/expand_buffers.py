@@ -1,4 +1,4 @@
-"""Accesses through one pointer and a tile of offsets become loads and stores through tiles of pointers.
+"""Turn accesses through one pointer and a tile of offsets into loads and stores through tiles of pointers.
 
     %v = amdg.buffer_load %p[%offsets], %mask : tensor<64xf32, #blocked>
 becomes
@@ -6,8 +6,8 @@ becomes
     %1 = tt.addptr %0, %offsets : tensor<64x!tt.ptr<f32>, #blocked>, tensor<64xi32, #blocked>
     %v = tt.load %1, %mask : tensor<64x!tt.ptr<f32>, #blocked>
 
-so that all that is known of loads and stores holds of them. That the pointer is one and that offsets have 32 bits is
-seen again where the access is written for the machine, as it is of `tl.load(p + offsets)`.
+so that all passes over loads and stores apply to them. The lowering finds the one pointer and the offsets of 32 bits
+again, as it does for `tl.load(p + offsets)`.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Descriptors that a kernel is given are handed over in their parts: pointer, padding, sizes and strides.
+"""Replace a kernel's descriptor arguments by their parts: pointer, padding, sizes and strides.
 
     tt.func @k(%d: !tt.tensordesc<tensor<64x64xf16>>, %m: i32, %n: i32, %s: i64, %one: i64)     as Triton passes one
       %p = amdg.descriptor_base %d
 becomes
     tt.func @k(%p: !tt.ptr<f16>, %padding: i64, %m: i64, %n: i64, %s: i64, %one: i64)
 
-which is what launches hand over for it, and all that a copy by the tensor data mover asks for.
+which are the arguments that a launch passes for it, and all that a copy by the tensor data mover needs.
 """
 
 from __future__ import annotations

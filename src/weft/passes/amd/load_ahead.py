@@ -1,4 +1,4 @@
-"""Operands of products are loaded an iteration ahead into registers, and stored to shared memory when it has been read.
+"""Load operands of products into registers an iteration ahead, and store them to shared memory after it has been read.
 
     scf.for %i = %lo to %hi step %st iter_args(%p = %init) {
       %a = tt.load %p
@@ -19,17 +19,16 @@ becomes
       scf.yield %ahead + %step
     }
 
-The loads take as long as the products that stand behind them, and cost registers meanwhile, but no second buffer and no
-instruction beside those that there were: AMD's copies from global to shared memory take 4 bytes of a lane on most
-processors, where a load takes 16 (where a copy does too, see `direct_copies.py`). There are two barriers an iteration,
-one between the reads of a buffer and the store, and one after it. This is how Triton's `StreamPipeline.cpp` has it with
-two stages.
+The loads overlap the products that follow them. They hold registers meanwhile, but need no second buffer and no further
+instructions: on most AMD processors, copies from global to shared memory take 4 bytes of a lane, where a load takes 16
+(if copies take 16 too, see `direct_copies.py`). There are two barriers an iteration, one between the reads of a buffer
+and the store, and one after it. Triton's `StreamPipeline.cpp` does the same with two stages.
 
 A tile that is computed with before a product takes it, such as one that is widened, is carried in registers to the next
 iteration instead, if it is small.
 
-Which loads may be begun ahead is as for asynchronous copies (`pipeline_loads`), except that masks may have any value
-behind them, and elements may be few in a row.
+The same loads may be begun ahead as for asynchronous copies (`pipeline_loads`), except that masked elements may have
+any value, and there may be few contiguous elements.
 """
 
 from __future__ import annotations

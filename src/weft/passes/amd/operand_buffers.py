@@ -1,4 +1,4 @@
-"""Operands of products in shared memory: in which layouts a tile is wanted, and reading it from a buffer instead.
+"""Operands of products in shared memory: the layouts in which a tile is needed, and its loads from a buffer.
 
 %x = ttg.convert_layout %a                          %x = ttg.local_load %buffer
 %t = tt.trans %a                        becomes     %t = ttg.memdesc_trans %buffer

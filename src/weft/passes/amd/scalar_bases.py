@@ -1,4 +1,4 @@
-"""Tiles of pointers become one pointer and a tile of distances of 32 bits, where an argument says that these suffice.
+"""Turn tiles of pointers into one pointer and a tile of 32-bit offsets, if an argument says that these suffice.
 
     %0 = tt.splat %x : tensor<64x!tt.ptr<f16>>                      %x: {tt.pointer_range = 32 : i32}
     %1 = tt.addptr %0, %rows : tensor<64xi32>
@@ -11,17 +11,17 @@ becomes
     %3 = tt.addptr splat(%base), %sum {amdg.narrow}
     tt.load %3
 
-An access of AMD's takes an address from two scalar registers and one vector register of 32 bits, where without this it
-takes two vector registers for each address. What a loop moves all pointers of a tile by (`scalarize_carried`) moves the
-base, and distances stay where they are.
+An AMD access can take its address from two scalar registers and one vector register of 32 bits, where otherwise each
+address takes two vector registers. If a loop moves all pointers of a tile by the same amount (`scalarize_carried`), it
+moves the base, and the offsets stay the same.
 
-`tt.pointer_range = 32` says of an argument that its array is smaller than 2 GiB: all that a kernel reaches lies less
-than 2^31 bytes from it. Launches say so of arrays that are, and so does what Inductor compiles. Distances may be
-negative: `lower/amd/addresses.py` has them so. What is left of a distance once the base has moved is taken to fit into
-32 bits as well: it does where the base has not left the array by 2 GiB less what the array has.
+`tt.pointer_range = 32` says of an argument that its array is smaller than 2 GiB, so every access of the kernel is less
+than 2^31 bytes from it. Launches set it for such arrays, and so does Inductor. Offsets may be negative, as
+`lower/amd/addresses.py` expects. The offset that remains after the base has moved is assumed to fit into 32 bits too:
+it does unless the base is further outside of the array than 2 GiB less the array's size.
 
-Triton has this in its passes `canonicalize-pointers` and `convert-buffer-ops`, the second only where distances are
-known not to be negative.
+Triton does this in its passes `canonicalize-pointers` and `convert-buffer-ops`, in the second only if offsets are known
+not to be negative.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Scaled products that a matrix instruction does: their layouts, and what their operands lack.
+"""Prepare scaled products that a matrix instruction computes: their layouts, and the scales that operands lack.
 
     %d = tt.dot_scaled %a scale %sa, %b, %c lhs = e4m3 rhs = e2m1        on gfx950
 becomes
     %one = arith.constant dense<127> : tensor<64x4xi8>
     %d = tt.dot_scaled %a scale %sa, %b scale %one, %c lhs = e4m3 rhs = e2m1
 
-and is `tt.dot` where both operands are fp8 and neither has scales. Operands lie as those of other products do, 16 bytes
-of each lane in a row along K, and scales as their instruction reads them, which is as Triton 3.6.0 has them. What no
-instruction does, `decompose_dot_scaled` takes apart: one operand of 16 bits, e2m1 in pairs along the other dimension,
-scales that are fp8 themselves or of 16 elements, products smaller than the instruction.
+and becomes `tt.dot` if both operands are fp8 and neither has scales. Operands have the layouts of other products, with
+16 contiguous bytes along K in each lane, and scales have the order in which the instruction reads them, as in Triton
+3.6.0. `decompose_dot_scaled` replaces products that no instruction computes: one operand of 16 bits, e2m1 in pairs
+along the other dimension, scales that are fp8 themselves or of 16 elements, products smaller than the instruction.
 """
 
 from __future__ import annotations

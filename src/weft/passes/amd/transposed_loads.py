@@ -1,8 +1,8 @@
-"""A tile that is wanted along its columns is loaded in blocks, which threads transpose.
+"""Load a tile that is used along its columns in small blocks, which threads transpose.
 
-A matrix instruction takes some elements in a row along the summed dimension, k, of each lane. Of a right operand that
-lies row by row in memory, a thread that loads 16 bytes has 8 columns of one k: stored to shared memory as they are,
-they are read two bytes at a time. With a block of several k for each thread
+A matrix instruction takes several elements from each lane that are consecutive along the summed dimension, k. If a
+right operand lies row by row in memory, a thread that loads 16 bytes has 8 columns of one k: stored to shared memory in
+this order, they are read two bytes at a time. With a block of several k for each thread
 
     %b = tt.load %p : [1, 8] of a thread          a thread has b[k, n .. n+7]
 becomes
@@ -10,10 +10,10 @@ becomes
 
 a thread has, of each column, four neighbours along k. It packs them in registers (a byte permutation for each word),
 and both the store to shared memory and the read of the operand are of 8 bytes. The loads are as many and as wide as
-before. This is what Triton's `in-thread-transpose` does on gfx942; here it is the layout of
-the load, on every processor, and what packs and stores is what the planner finds for that layout.
+before. Triton's `in-thread-transpose` does this on gfx942. Here, only the layout of the load changes, on every
+processor, and the planner finds how to pack and store for that layout.
 
-The same holds of a tile that is loaded along its rows and stored along its columns:
+The same holds for a tile that is loaded along its rows and stored along its columns:
 
     tt.store %q, tt.trans(%x)                      64x64 of f16, 4 waves of 64 lanes: a thread has 16 elements
 

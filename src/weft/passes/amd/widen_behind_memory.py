@@ -1,13 +1,13 @@
-"""Operands of 8 bits that a product takes as 16 go through shared memory as they are, and are widened behind it.
+"""Move operands of 8 bits that a product takes as 16 through shared memory as 8, and widen them afterwards.
 
     %a = tt.load %p                                     %a = tt.load %p
     %w = tt.fp_to_fp %a : f8E4M3FN -> f16    becomes    %x = ttg.convert_layout %a
     %x = ttg.convert_layout %w                          %w = tt.fp_to_fp %x
 
-Half as many bytes are stored and read, and what is loaded can be stored to memory an iteration ahead as it is. An
-element is widened by each warp that multiplies it, which costs three or four instructions for two elements
-(`backends/amd/arithmetic.py`); a product of 128 x 128 x 128 by four warps on gfx90a has 448 of them more in an
-iteration, and 384 bytes less of a lane in shared memory.
+Half as many bytes are stored and read, and loaded elements can be stored to shared memory an iteration ahead without
+change. Each warp that multiplies an element widens it, which costs three or four instructions for two elements
+(`backends/amd/arithmetic.py`). A product of 128 x 128 x 128 by four warps on gfx90a has 448 more of them in an
+iteration, and each lane moves 384 bytes less through shared memory.
 """
 
 from __future__ import annotations

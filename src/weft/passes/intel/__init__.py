@@ -1,5 +1,4 @@
-"""What only Intel's GPUs need of the passes: 2D blocks of memory, and what products take without; see
-`passes/vendor.py`.
+"""The passes for Intel's GPUs: 2D blocks of memory, and operands of products without these; see `passes/vendor.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Operands of products are loaded, and results stored, by 2D blocks of memory: without shared memory in between.
+"""Load operands of products and store results by 2D blocks of memory, without shared memory in between.
 
     scf.for %k iter_args(%p = %init) {
       %a = tt.load %p, %mask, 0
@@ -14,13 +14,13 @@ becomes
         ... tt.dot %x, ...
     } else { the loop as it was }
 
-A block is loaded as lanes take it (`targets/intel/covers.py`), so that nothing is converted and no warp waits for
-others. Where all conditions are known to hold there is one loop; they are asked once, before the loop. Triton's Intel
-backend has that in its passes for block pointers, descriptors and stride versioning; here it goes by the form of
-addresses and masks, whoever made them (affine.py).
+A block is loaded in the layout that lanes need (`targets/intel/covers.py`), so nothing is converted and no warp waits
+for others. The conditions are tested once, before the loop; if all are known to hold, there is only one loop. Triton's
+Intel back end does this in its passes for block pointers, descriptors and stride versioning. Here, only the form of
+addresses and masks counts, however they were written (affine.py).
 
-An access outside of innermost loops is in a branch of its own. Memory that the kernel both loads and stores is accessed
-as before: barriers between such accesses are found for plain ones.
+An access outside of innermost loops is in a branch of its own. Accesses of memory that the kernel both loads and stores
+do not change, because barriers are inserted only between ordinary accesses.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
-"""A thread that loads what products take through shared memory holds eight rows of it, where the tile has as many.
+"""Give each thread eight rows of a tile that products read through shared memory, if the tile has as many.
 
     %a = tt.load %p : tensor<128x64x!tt.ptr<f16>, #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [2, 8], ...}>>
     %l = ttg.convert_layout %a : ... -> tensor<128x64xf16, #ttg.dot_op<...>>
 becomes the same with sizePerThread = [8, 8]
 
 DPAS takes eight rows of a column of its left operand from a lane, and as many of its right one for each register of
-words. Where the thread that loads has these rows, it stores them side by side, and 16 bytes that a lane reads are the
-words which the instruction takes. Of rows that eight warps have a lane reads as many bytes, but elements of several
-instructions: their words are packed afterwards, and all of them are in registers until the last of those
-instructions. Half of the code of a product was that packing, and tiles spilled which had the registers.
+words. If the loading thread has these rows, it stores them side by side, and the 16 bytes that a lane reads are the
+words that the instruction takes. If eight warps have these rows, a lane reads as many bytes, but they are elements of
+several instructions: their words are packed afterwards, and all stay in registers until the last of those instructions.
+Half of the code of a product was such packing, and tiles spilled that would fit into registers.
 
-What an access reads of memory is the same: as many lanes are side by side in a row, and others in rows further on.
+Each access reads as much memory as before: as many lanes are side by side in a row, and others in later rows.
 
-Done to layouts of two dimensions that the compiler chose, rows outermost; not to those that an operation sees which
-does more than compute element by element, load, store, broadcast and convert.
+This is done to layouts of two dimensions, rows outermost, that the compiler chose. It is not done if an operation other
+than an elementwise one, a load, store, broadcast or conversion depends on the layout.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Divisions that give the same in each iteration of a loop are done before it: rows and columns of persistent kernels.
+"""Hoist loop-invariant divisions out of loops, such as the rows and columns of tiles in persistent kernels.
 
     scf.for %k = %low to %high {              %runs = %low < %high
       %row = %tile / %columns          ->     %row = %tile / (%runs ? %columns : 1)
       ... [%row * 64, 32 * %k]                scf.for %k = %low to %high { ... [%row * 64, 32 * %k]
 
-Other operations have been moved so for every target. A division has not, as its divisor may be 0 where the loop has no
-iteration; there another one is divided by.
+Other operations have been hoisted already, for every target. A division has not, because its divisor may be 0 if the
+loop has no iteration; in that case, the hoisted division has the divisor 1.
 """
 
 from __future__ import annotations

@@ -1,20 +1,20 @@
-"""The surface in memory of which a tile is a block, where the form of its addresses and its mask say one.
+"""Find the surface in memory of which a tile is a block, from the form of its addresses and its mask.
 
     tt.load %a + (64 pid + i) * stride + (32 k + j),    64 pid + i < M  and  32 k + j < K
 is a block of
     base %a, rows of K elements, M of them, `stride` apart; its row is 64 pid, its column 32 k
 
-The dimension whose step is 1 is that of columns, the other's step is the pitch. Where a mask says how far an index may
-go, that index is the coordinate, and its limit the size of the surface: what is outside is 0, as with the mask. Where
-none does, the block's own begin is the begin of the surface, and its size the surface's.
+The dimension whose step is 1 is that of columns, and the other's step is the pitch. If a mask bounds an index, that
+index is the coordinate, and its limit the size of the surface: elements outside are 0, as with the mask. If no mask
+bounds it, the block's own beginning is that of the surface, and its size the surface's.
 
     tt.load %p + i * stride + j                         base %p, 64 rows of 32 elements; row 0, column 0
 
-The hardware wants surfaces that begin at multiples of 64 bytes. Others begin before, by the remainder of their address,
-and their columns are so much further: `width` and `x` grow by it.
+The hardware requires surfaces that begin at multiples of 64 bytes. Others are made to begin earlier, by the remainder
+of their address, and `width` and `x` grow by as much.
 
-What else the hardware wants, and the forms alone do not say, are conditions: of some it is known that they hold, others
-are asked when the program runs, before the loop.
+Other requirements of the hardware that the forms alone do not show become conditions: some are known to hold at compile
+time, others are tested at run time, before the loop.
 """
 
 from __future__ import annotations

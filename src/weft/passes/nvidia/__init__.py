@@ -1,4 +1,4 @@
-"""What only NVIDIA's GPUs need of the passes: products by wgmma, and the copy engine; see `passes/vendor.py`."""
+"""The passes for NVIDIA's GPUs: products by wgmma, and the copy engine; see `passes/vendor.py`."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_waits_leave_the_copies_of_later_iterations(stages: int, pending: int, r
 
 
 THROUGH_REGISTERS: dict[str, tuple[dict[str, Any], bool, str]] = {
-    "another number beyond K": ({"OTHER": 1.0}, True, "what it has where its mask is false is not 0"),
+    "another number beyond K": ({"OTHER": 1.0}, True, "its value where the mask is false is not 0"),
     "rows that begin anywhere": ({}, False, "a lane has 2 bytes in a row, and copies 16"),
     "a narrow tile": ({"BM": 16, "BK": 32}, True, "it has fewer than 16 bytes for each thread"),
 }

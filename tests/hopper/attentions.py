@@ -564,7 +564,7 @@ class Kernel:
         return o, self.exact(x, x @ y.T * scale, y, z), made
 
 
-LOADED = "the addresses of an operand depend on what the loop loads or carries"
+LOADED = "the addresses of an operand depend on values that the loop loads or carries"
 KERNELS: dict[str, Kernel] = {
     "sinks": Kernel(
         sinks, lambda q, s, k, v: _softmax(np.pad(s, ((0, 0), (0, 1)), constant_values=3.5), _with_none(v)),
@@ -574,7 +574,7 @@ KERNELS: dict[str, Kernel] = {
     "paged keys": Kernel(paged, lambda q, s, k, v: _softmax(s, v), PAGES, stays=LOADED),
     "blocks skipped": Kernel(
         skipping, lambda q, s, k, v: _softmax(np.delete(s, SKIPPED, 1), np.delete(v, SKIPPED, 0)),
-        LEFT, stays="a product stands in a branch",
+        LEFT, stays="a product is inside a branch",
     ),
     "last keys first": Kernel(backwards, lambda q, s, k, v: _softmax(s, v)),
     "rows carried": Kernel(carried_rows, lambda q, s, k, v: _softmax(s, v)),

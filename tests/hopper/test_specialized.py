@@ -215,7 +215,7 @@ def test_rows_that_the_loop_computes(kernel: Any) -> None:
     np.testing.assert_allclose(c, exact, atol=1e-3)
     assert is_specialized(made) == (kernel is rows_by_arithmetic)
     if kernel is rows_carried:
-        assert why_not(made) == ["the addresses of an operand depend on what the loop loads or carries"]
+        assert why_not(made) == ["the addresses of an operand depend on values that the loop loads or carries"]
 
 
 @weft.jit
@@ -233,5 +233,5 @@ def test_what_the_kernel_has_stored_is_loaded_by_its_threads() -> None:
     a, b, c = aligned((64, 128), np.float16), aligned((128, 64), np.float16), aligned((64, 64), np.float32)
     a[:], b[:] = 1, 0
     made = simulated(stored_then_loaded, (1,), described(a, (64, 64)), described(b, (64, 64)), c, 64, 128, BM=64, BK=64)
-    assert not is_specialized(made) and "stores to what it loads" in why_not(made)[0]
+    assert not is_specialized(made) and "stores to memory that the loop loads" in why_not(made)[0]
     np.testing.assert_array_equal(c, np.full((64, 64), 64, np.float32))

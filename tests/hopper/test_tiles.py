@@ -163,9 +163,9 @@ def odd_tiles(a, b, c, counter, k, KIND: tl.constexpr, PROGRAMS: tl.constexpr): 
 
 KINDS = {
     "plain": "",
-    "a tile that is taken": "warps wait for others in the loop over tiles",
-    "stores to what it loads": "stores to what it loads",
-    "length that is loaded": "depend on what the loop loads or carries",
+    "a tile that is taken": "the loop over tiles has an operation at which warps wait for each other, or for memory",
+    "stores to what it loads": "stores to memory that the loop loads",
+    "length that is loaded": "depend on values that the loop loads or carries",
     "another loop": "another loop in it",
 }
 

@@ -233,9 +233,9 @@ def in_place(a, SIZE: tl.constexpr):
 
 
 @pytest.mark.parametrize(("kernel", "why"), [
-    (of_rows_that_wrap, "are taken modulo something (%), so that rows may not follow each other"),
-    (of_rows_that_wrap, "are masked, and what they give there is not 0"),
-    (in_place, "are of memory that the kernel may both load and store"),
+    (of_rows_that_wrap, "are taken modulo something (%), so rows may not be consecutive"),
+    (of_rows_that_wrap, "are masked, and the value there is not 0"),
+    (in_place, "are in memory that the kernel may both load and store"),
 ])  # fmt: skip
 def test_why_an_operand_is_no_block_is_said(kernel: Any, why: str) -> None:
     every = {"a": "*fp16", "b": "*fp16", "c": "*fp32", "M": "i32", "stride": "i32"}

@@ -65,8 +65,8 @@ def test_of_the_whole_loop(asked: dict[str, Any], reason: str) -> None:
 def test_of_one_load() -> None:
     kernel = made(OTHER=1.0)
     assert told(kernel, "not pipelined") == [
-        "k.py:7:16: not pipelined: 64x32xf16: what it has where the mask is false is not 0, which is all that a copy "
-        "can give"
+        "k.py:7:16: not pipelined: 64x32xf16: its value where the mask is false is not 0, and a copy can only "
+        "write 0 there"
     ]
     kernel = made(aligned="a b out K sb")
     assert told(kernel, "not pipelined") == [

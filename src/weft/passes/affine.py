@@ -256,7 +256,7 @@ class Forms:
         if not is_int(element_of(value.type)):
             if not rank and is_pointer(value.type):
                 return Form(NOTHING, (), value)
-            raise NotAffine("are no sum of a pointer and indices")
+            raise NotAffine("are not a sum of a pointer and indices")
         if isinstance(op, arith.ExtSIOp):
             return self._number(op.operands[0])
         if isinstance(op, arith.AddiOp | arith.SubiOp):
@@ -294,7 +294,7 @@ class Forms:
         assert end is not None
         moved = self._moved(end.operands[value.index - 1], value)
         if any(not is_outside(v, loop) for s in (moved.offset, *moved.steps) for v in s.scalars):
-            raise NotAffine("are moved by a loop by what it computes")
+            raise NotAffine("are moved by a loop by a distance that it computes")
         begin = loop.operands[2 + value.index]
         initial = self.of(begin) if is_pointer(element_of(value.type)) else self._number(begin)
         step = int_of(loop.operands[2])
@@ -302,7 +302,7 @@ class Forms:
             return _plus(initial, replace(moved, offset=self._counted(loop)))  # by the loop's own step
         turns = self._counted(loop)
         if step is None or any(n % step for s in (moved.offset, *moved.steps) for n in s.terms.values()):
-            raise NotAffine("are moved by a loop of another step")
+            raise NotAffine("are moved by a loop with another step")
 
         def over(s: Sum) -> Sum:
             return Sum({m: n // step for m, n in s.terms.items()}) * turns
@@ -320,7 +320,7 @@ class Forms:
         while value is not argument:
             op = value.owner
             if isinstance(op, Block) or not isinstance(op, tt.AddPtrOp | arith.AddiOp):
-                raise NotAffine("are moved by a loop in another way than by a sum")
+                raise NotAffine("are moved by a loop by an operation other than a sum")
             at, more = op.operands
             if isinstance(op, arith.AddiOp) and not _leads_to(at, argument):
                 at, more = more, at
@@ -344,8 +344,8 @@ def _plus(a: Form, b: Form) -> Form:
 
 
 _WHY = {
-    "arith.remsi": "are taken modulo something (%), so that rows may not follow each other",
-    "arith.remui": "are taken modulo something (%), so that rows may not follow each other",
+    "arith.remsi": "are taken modulo something (%), so rows may not be consecutive",
+    "arith.remui": "are taken modulo something (%), so rows may not be consecutive",
     "tt.load": "are loaded from memory",
     "arith.select": "are chosen element by element",
 }

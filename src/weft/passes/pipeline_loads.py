@@ -107,7 +107,7 @@ def _obstacle(loop: scf.ForOp, stages: int, machine: Machine) -> tuple[str, Oper
     if stages < 2:
         return "num_stages is 1", None
     if "unsignedCmp" in loop.properties:
-        return "it counts unsigned numbers", None
+        return "its counter is unsigned", None
     op = next((op for op in ir.walk(loop.body.block) if has_effects(op)), None)
     return None if op is None else (f"loads may not move over {op.name}", op)
 
@@ -314,13 +314,13 @@ def _copied(loop: scf.ForOp, op: ir.tt.LoadOp, facts: AxisFacts, machine: Machin
     if not is_multiplied(op.result):
         return "it is no operand of a product, and only those are copied ahead"
     if op.other is not None and not is_zero(op.other):
-        return "what it has where the mask is false is not 0, which is all that a copy can give"
+        return "its value where the mask is false is not 0, and a copy can only write 0 there"
     bits = ir.bit_width(ir.element_of(op.result.type))
     if bits not in (8, 16, 32):
         return f"its elements have {bits} bits, and copies are for 8, 16 and 32"
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
     if layout is None:
-        return "copies cannot put it into shared memory as the product takes it from there"
+        return "copies cannot write it to shared memory in the layout that its product needs"
     axis, run = _run(op, bits, facts, machine.partial_copies)
     if run * bits < 32:
         limit = limit_of_run(facts, op.ptr, op.mask, axis, 32 // bits, bits // 8)

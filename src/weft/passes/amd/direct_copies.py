@@ -110,9 +110,9 @@ def direct_load(loop: scf.ForOp, op: tt.LoadOp, machine: Machine) -> DirectLoad 
     shape, bits = shape_of(op.result.type), bit_width(element_of(op.result.type))
     layout = name_of(op.ptr.type)
     if op.other is not None and not is_zero(op.other):
-        return "what it has where its mask is false is not 0"
+        return "its value where the mask is false is not 0"
     if bits < 8 or len(shape) != 2 or not isinstance(layout, BlockedLayout):
-        return "it is no tile of rows and columns"
+        return "it does not have two dimensions"
     along, vector = layout.order[0], machine.vector_bytes * 8 // bits
     warps = layout_of(op.result.type).in_dims["warp"]
     facts = AxisFacts()

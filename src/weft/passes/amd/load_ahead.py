@@ -71,7 +71,7 @@ def load_ahead(loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCo
     obstacle = next((op for op in walk(body) if has_effects(op)), None)
     if stages < 2 or "unsignedCmp" in loop.properties or obstacle is not None:
         if loads and remarks:
-            why = "num_stages is 1" if stages < 2 else "it counts unsigned numbers"
+            why = "num_stages is 1" if stages < 2 else "its counter is unsigned"
             why = why if obstacle is None else f"loads may not move over {obstacle.name}"
             because = None if obstacle is None else site_of(obstacle)
             remarks.add(NotPipelined(span_of(loop), "the loop", why, because))

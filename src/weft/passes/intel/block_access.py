@@ -143,13 +143,13 @@ class _Function:
         """The surface of an access. NotAffine where it is none, or layouts or other accesses do not allow for it."""
         root, others = root_of(op.ptr), self.stored if isinstance(op, tt.LoadOp) else self.loaded
         if others and (root is None or root in others or None in others):
-            raise NotAffine("are of memory that the kernel may both load and store")
+            raise NotAffine("are in memory that the kernel may both load and store")
         if isinstance(op, tt.LoadOp):
             if op.other is not None and not is_zero(op.other):
-                raise NotAffine("are masked, and what they give there is not 0")
+                raise NotAffine("are masked, and the value there is not 0")
             volatile = op.properties.get("isVolatile")
             if volatile is not None and splat_value(volatile):
-                raise NotAffine("are loaded anew each time (volatile)")
+                raise NotAffine("are volatile")
         if "cache" in op.properties and int_value(op.properties["cache"]) in UNCACHED:
             raise NotAffine("are accessed without caches (.cv, .wt)")
         surface = self.finder.of(op, where)
@@ -158,11 +158,11 @@ class _Function:
             source = moved_result(op)
             assert source is not None
             if surface.transposed or cover_of(layout_of(source.type), bits, self.machine, stores=True) is None:
-                raise NotAffine("do not follow each other as lanes hold the result")
+                raise NotAffine("are not consecutive in the order in which lanes hold the result")
             return surface
         for taker, turned in takers:
             if not is_covered(taker, bits, self.machine, turned ^ surface.transposed):
-                raise NotAffine("follow each other along the other dimension than lanes hold of the operand")
+                raise NotAffine("are consecutive along the other dimension than lanes hold of the operand")
         return surface
 
     def version(self, op: Operation, chosen: Sequence[Access]) -> None:

@@ -136,16 +136,16 @@ class Finder:
         where there is none."""
         shape = shape_of(op.ptr.type)
         if len(shape) != 2:
-            raise NotAffine("are of no rows and columns")
+            raise NotAffine("do not have two dimensions")
         size = bit_width(pointee_of(element_of(op.ptr.type))) // 8
         if size not in (1, 2, 4):
             raise NotAffine(f"are of elements of {size} bytes" if size else "are of single bits")
         form = self.forms.of(op.ptr)
         if form.base is None:
-            raise NotAffine("begin at no pointer that is known")
+            raise NotAffine("do not begin at a known pointer")
         column = next((d for d in (1, 0) if form.steps[d] == ONE and form.steps[1 - d] != ONE), None)
         if column is None:
-            raise NotAffine("follow each other along neither dimension, as far as is known (is a stride 1?)")
+            raise NotAffine("are not known to be consecutive along either dimension (is a stride 1?)")
         row = 1 - column
         pitch = form.steps[row]
         limits, lower, guards = self._limits(op.mask, where)
@@ -178,10 +178,10 @@ class Finder:
             conditions.append(Condition(bound[row], least=1, most=BLOCKS.most))
         for c in conditions:
             if any(not is_outside(v, where) for v in c.total.scalars):
-                raise NotAffine("or the limits of its mask fulfil conditions that change in the loop")
+                raise NotAffine("or the limits of its mask depend on conditions that change in the loop")
         kept = tuple(c for c in dict.fromkeys(conditions) if not self._holds(c))
         if any(c.total.known is not None and c.address is None and not c.rest for c in kept):
-            raise NotAffine("are of rows that are too short, or not far enough from each other")
+            raise NotAffine("have rows that are too short, or not far enough apart")
         return Surface(
             form.base, further, size, pitch, bound[column], bound[row], index[column], index[row],
             (shape[row], shape[column]), column == 0, aligned, tuple(guards), kept,
@@ -212,7 +212,7 @@ class Finder:
             if number is not None and number:
                 continue
             if not isinstance(op, Operation):
-                raise NotAffine("are masked by what a loop carries")
+                raise NotAffine("are masked by a loop-carried value")
             if isinstance(op, arith.AndIOp):
                 todo += [(x, dims) for x in op.operands]
             elif isinstance(op, tt.BroadcastOp) or op.name == "ttg.convert_layout":
@@ -225,7 +225,7 @@ class Finder:
             elif isinstance(op, arith.CmpiOp):
                 self._compared(op, dims, where, upper, found)
             else:
-                raise NotAffine("are masked by more than limits of rows and columns")
+                raise NotAffine("are masked by conditions other than limits of rows and columns")
         for d, index in found:  # an index that is not the coordinate, but may not be less than 0
             if d not in upper or upper[d][0] != index:
                 raise NotAffine("are masked from below by another index than from above")
@@ -243,7 +243,7 @@ class Finder:
         if kind in (MORE, AT_LEAST):
             a, b, kind = b, a, {MORE: LESS, AT_LEAST: AT_MOST}[kind]
         if kind not in (LESS, AT_MOST):
-            raise NotAffine("are masked by another comparison than <, <=, > and >=")
+            raise NotAffine("are masked by a comparison other than <, <=, > and >=")
         more = ONE if kind == AT_MOST else NOTHING
         if (at := a.counts_beyond(b)) is not None:
             bound = b.offset + more
@@ -255,7 +255,7 @@ class Finder:
         elif (at := b.counts_beyond(a)) is not None:
             lower.add((dims[at], b.offset - a.offset + more - ONE))
         else:
-            raise NotAffine("are masked by more than limits of rows and columns")
+            raise NotAffine("are masked by conditions other than limits of rows and columns")
 
 
 def asked(b: Builder, surface: Surface) -> list[SSAValue]:

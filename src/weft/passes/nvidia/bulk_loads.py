@@ -131,12 +131,12 @@ def bulk_loads(loop: scf.ForOp, machine: Machine) -> Sequence[BulkLoad] | str:
             if isinstance(bulk, str):
                 return bulk
             found.append(bulk)
-    return found or "no operand is multiplied as it is loaded (operands are computed of what is)"
+    return found or "no operand is multiplied as it is loaded (operands are computed from loaded tiles)"
 
 
 def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
     if not all(_goes_to_memory(use.operation) for use in op.result.uses):
-        return "an operand is used beside its product too"
+        return "an operand has another use than its product"
     loop = op.parent_op()
     assert isinstance(loop, scf.ForOp)
     layout = buffer_layout(op.result, name_of(op.ptr.type), machine)
@@ -154,9 +154,9 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
         return NO_SUCH_LAYOUT
     bounds = loop.operands[:3]  # in a loop over tiles, the other warp computes them too
     if not all(can_be_made(v, loop) for v in set(bounds).union(*(x.scalars for x in bulk.at))):
-        return "the addresses of an operand depend on what the loop loads or carries"
+        return "the addresses of an operand depend on values that the loop loads or carries"
     if bulk.block[0] < ROWS:
-        return f"an operand has less than {ROWS} rows, over which the copy engine swizzles"
+        return f"an operand has fewer than {ROWS} rows, over which the copy engine swizzles"
     return bulk
 
 
@@ -173,7 +173,7 @@ def _stride_of_rows(base: BlockArgument) -> SSAValue:
 def _through_descriptor(op: tt.LoadOp, base: BlockArgument, form: Form, layout: object) -> BulkLoad | str:
     """A load through a descriptor of rank 2 that is an argument, which begins at `base`."""
     if not ir.int_value(op.attributes[DESCRIBED]):
-        return "what lies outside of an operand is not known to be 0 (padding)"
+        return "elements outside of an operand's tensor are not known to be 0 (padding)"
     rows, column = form.offset.split_by(_stride_of_rows(base))
     if not _is_copied(layout) or layout.transposed:
         return NO_SUCH_LAYOUT
@@ -212,7 +212,7 @@ def _is_copied(layout: object) -> TypeGuard[NVMMASharedLayout]:
     return isinstance(layout, NVMMASharedLayout) and bool(layout.swizzle_byte_width)
 
 
-NO_SUCH_LAYOUT = "the copy engine cannot put an operand into shared memory as its product wants it"
+NO_SUCH_LAYOUT = "the copy engine cannot write an operand to shared memory in the layout that its product needs"
 
 
 def can_be_made(value: SSAValue, loop: scf.ForOp) -> bool:

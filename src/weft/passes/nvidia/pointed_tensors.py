@@ -180,15 +180,15 @@ def _pointed(
     """The tensor of an access, of whose elements, or of what is made of them, some are stored."""
     stores = not isinstance(op, tt.LoadOp)
     if len(ir.shape_of(op.ptr.type)) != 2:
-        raise NotAffine("are of no rows and columns")
+        raise NotAffine("do not have two dimensions")
     forms = WrappingForms()
     form = forms.of(op.ptr)
     base = form.base
     if not isinstance(base, BlockArgument) or not is_argument(base):
-        raise NotAffine("begin at no argument of the kernel")
+        raise NotAffine("do not begin at an argument of the kernel")
     column = next((d for d in (1, 0) if form.steps[d] == ONE and form.steps[1 - d] != ONE), None)
     if column is None:
-        raise NotAffine("follow each other along neither dimension, as far as is known (is a stride 1?)")
+        raise NotAffine("are not known to be consecutive along either dimension (is a stride 1?)")
     dims = (1 - column, column)
     pitch = form.steps[dims[0]]
     facts = AxisFacts()
@@ -196,7 +196,7 @@ def _pointed(
     if not size:
         raise NotAffine("are of less than a byte")
     if not _of_arguments(pitch):
-        raise NotAffine("have a stride that is not made of arguments")
+        raise NotAffine("have a stride that depends on more than arguments")
     apart = (pitch * size).divisor(facts)
     if apart % BYTES:
         raise NotAffine(f"have a stride that is not known to be a multiple of {BYTES} bytes")
@@ -225,9 +225,9 @@ def _pointed(
     for dim, offset, number in wraps:
         place = dims.index(dim)
         if at[place] != offset or not _of_arguments(number):
-            raise NotAffine("are taken modulo something (%), so that rows may not follow each other")
+            raise NotAffine("are taken modulo something (%), so rows may not be consecutive")
         if not any(x.dim == along and x.offset == offset - number for x, along in _of_operand(stored, dim)):
-            raise NotAffine("are taken modulo something (%), and what is made of those past the end may be stored")
+            raise NotAffine("are taken modulo something (%), and results of those past the end may be stored")
         if shape[place] is None:
             shape[place] = number
     known = [*(s for s in shape if s is not None), *(x.size for x in outer if x.size is not None)]
@@ -282,7 +282,7 @@ def _assumed(
         bounds = Assuming(least, stored, forms)
         if all(s.is_positive(bounds) for s in starts):
             return least
-    raise NotAffine("may begin before the array, as far as is known")
+    raise NotAffine("are not known to begin within the array")
 
 
 def _arguments_of(values: Iterable[SSAValue]) -> tuple[set[SSAValue], set[SSAValue]]:
@@ -343,7 +343,7 @@ def _coordinates(
             if len(outer) > MOST_OUTER or any(abs(n) > MOST_FACTOR for m, n in columns.terms.items() if m):
                 break
             return (rows, columns), shape, _sized(outer, [x for x in limits if x.dim is None])
-    raise NotAffine("are masked by limits that are not those of an array, or are more than rows and columns apart")
+    raise NotAffine("are masked by limits that are not those of an array, or run along too many dimensions")
 
 
 def _moving(limit: Sum) -> Sum:
@@ -425,7 +425,7 @@ def _wraps(pointers: SSAValue, forms: WrappingForms) -> list[tuple[int, Sum, Sum
             index, number = forms.of(wrap[0]), wrap[1]
             moving = [d for d, step in zip(dims, index.steps, strict=True) if step != NOTHING]
             if len(moving) != 1 or [s for s in index.steps if s != NOTHING] != [ONE]:
-                raise NotAffine("are taken modulo something (%), so that rows may not follow each other")
+                raise NotAffine("are taken modulo something (%), so rows may not be consecutive")
             found.append((moving[0], index.offset, number))
             todo.append((wrap[0], dims))
             continue

@@ -31,29 +31,32 @@ from .bulk_stores import BulkStore, bulk_stores, largest_by_way_of, ways_to_stor
 from .side_by_side import Row, products_of, rows_of
 
 ASKED = "tt.warp_specialize"
+UNASKED = "the kernel does not ask for it (warp_specialize=True)"
 MANY_PRODUCTS = 3
-"""Of which some always run beside what is made of others (product_waits.py)."""
+"""With so many products, some always overlap operations on the results of others (product_waits.py)."""
 WARPS = (4, 8)
 HALF_OF_THE_REGISTERS = 128 - 40
-"""What a thread of 8 warps may hold of tiles so that two blocks have room: 40 are for addresses, sums and the like."""
+"""Registers that a thread of 8 warps may hold in tiles if two blocks are to fit: 40 are left for addresses and sums."""
 SPECIAL_A_CLOCK, LANES, BITS_MULTIPLIED = 16, 128, 32768
-"""Of a multiprocessor in one clock: exponentials and the like, other operations on numbers, and products, of which it
-multiplies 2,048 of 16 bits (NVIDIA H100 whitepaper; CUDA C++ programming guide, arithmetic instructions)."""
+"""What a multiprocessor does in a clock: exponentials and other special functions, other operations on numbers, and
+multiplications, counted in bits: 2,048 of 16 bits (NVIDIA H100 whitepaper; CUDA C++ programming guide, arithmetic
+instructions)."""
 FREE = ("arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.load", "ttg.", "ttng.")
 LARGE_TILE = 128 * 128
-"""Elements of a product that is worth a warp that copies, in a loop over tiles."""
+"""The least elements of a product for which a producer warp pays in a loop over tiles."""
 MOVES = ("tt.reduce", "tt.scan", "tt.gather", "tt.histogram")
-"""Operations that may need shared memory for themselves; of conversions `moved_bytes` knows."""
+"""Operations that may need shared memory of their own. (`moved_bytes` counts that of conversions.)"""
 WORDS_BYTES = 1 << 10
-"""For mbarriers and the like."""
+"""Shared memory for mbarriers and the like."""
 COUNTS = ("ttg.num-warps", "ttg.num-ctas")
 WRITES = ("tt.store", "tt.atomic_rmw", "tt.atomic_store", "tt.atomic_cas")
+STORED_BEFORE = "the kernel stores to memory that the loop loads, and the copy engine need not see stores of threads"
 
 
 @dataclass(frozen=True)
 class Group:
-    """Loads that are multiplied by the same products, the first and the last of which are given by number: they have
-    one mbarrier for what is full, and one for what is empty."""
+    """Loads that the same products multiply, of which it has the numbers of the first and the last. Each buffer of a
+    group has one mbarrier that says that it is full, and one that says that it is empty."""
 
     loads: tuple[BulkLoad, ...]
     first: int
@@ -62,51 +65,51 @@ class Group:
 
 @dataclass(frozen=True)
 class Halves:
-    """A loop whose last product can be begun in the next iteration."""
+    """A loop of two products whose second one can be begun in the next iteration."""
 
     carried: int
     """The value that the loop carries to which the last product adds."""
     late: frozenset[Operation]
-    """What is made of that value before the product: it waits for the product of the iteration before."""
+    """The operations on that value before the product: they wait for the previous iteration's product."""
     packing: frozenset[Operation]
-    """What brings the left operand into the form in which the product takes it. It comes after that wait too: written
-    to the registers that a product is reading, it would make ptxas let no product begin before another has ended."""
+    """The operations that convert the left operand for the product. They come after that wait too: if they wrote
+    registers that a product is reading, ptxas would serialize the products."""
     between: float
-    """Clocks of a multiprocessor that what lies between the products takes at least."""
+    """The fewest clocks of a multiprocessor for the operations between the products."""
     products: float
-    """Clocks that the products take."""
+    """Clocks for the products."""
 
     @property
     def follows(self) -> bool:
-        """Whether what is between the products better begins when the second one has ended: it runs beside the products
-        of the other warp group, which take longer. Else it begins with the end of the first."""
+        """Whether the operations between the products should begin when the second product has ended: they overlap the
+        products of the other warp group, which take longer. Otherwise they begin when the first has ended."""
         return self.products > self.between
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a loop is divided."""
+    """How a loop is specialized."""
 
     groups: tuple[Group, ...]
     count: int
-    """Of buffers of each operand."""
+    """The number of buffers of each operand."""
     warps: int
-    """That multiply."""
+    """The number of warps that multiply."""
     halves: Halves | None
     rows: tuple[Row, ...]
-    """All products, those together that one instruction computes."""
+    """All products; those that one instruction computes are in one row."""
     tiles: scf.ForOp | None = None
-    """The loop over tiles that the loop is in, which is divided with it."""
+    """The loop over tiles around the loop, which is specialized with it."""
     stores: tuple[BulkStore, ...] = ()
-    """What the copy engine stores of each tile, and what it adds to memory."""
+    """The tiles that the copy engine stores, or adds to memory."""
     staged: tuple[int, ...] = ()
-    """By way of which buffer, by number, each of these goes."""
+    """The number of the buffer through which each of these goes."""
     blocks: int = 1
-    """Of the cluster that a program is."""
+    """The number of blocks in the cluster of a program."""
 
 
 def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
-    """How a loop is divided; why it is not, in words."""
+    """How a loop is specialized, or, in words, why it is not."""
     around = loop.parent_op()
     tiles = around if isinstance(around, scf.ForOp) else None
     function = function_of(loop if tiles is None else tiles)
@@ -114,29 +117,29 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     if isinstance(around, scf.WhileOp):
         return "it is in a `while` loop, and a loop over tiles is only specialized if it is a `for`"
     if module is None:
-        return "it stands in another loop than one over tiles, or in a branch where another loop is specialized"
+        return "it is in a loop that is no loop over tiles, or in a branch in which another loop is specialized"
     if tiles is not None and function is not tiles.parent_op():
-        return "the loop over tiles stands in a branch"
+        return "the loop over tiles is inside a branch"
     warps, blocks = (int_value(module.attributes[n]) if n in module.attributes else 0 for n in COUNTS)
     products = shared_products(loop.body.block)
     if not products or not all(isinstance(op, ttng.WarpGroupDotOp) for op in products):
-        return "it has no product of warp groups"
+        return "it has no product by wgmma"
     if any(op.parent is not loop.body.block for op in products):
-        return "a product stands in a branch"
+        return "a product is inside a branch"
     if blocks > 1 and tiles is None and function is not around:
-        return "a program is a cluster, and the loop stands in a branch"
+        return "a program is a cluster, and the loop is inside a branch"
     if blocks > 1 and not is_asked(loop):
-        return "a program is a cluster, and nobody asked for it"
+        return f"a program is a cluster, and {UNASKED}"
     if blocks > 1 and any(use.operation is not loop.body.block.last_op for op in products for use in op.d.uses):
-        return "a program is a cluster, and an iteration uses what a product gives"
+        return "a program is a cluster, and an iteration uses the result of a product"
     if warps not in WARPS:
-        return f"{warps} warps are no one or two warp groups"
+        return f"{warps} warps are neither one nor two warp groups"
     if stages < 2:
         return "num_stages is 1"
     if "unsignedCmp" in loop.properties:
-        return "it counts unsigned numbers"
+        return "its counter is unsigned"
     if any(has_effects(op) for op in walk(loop.body.block)):
-        return "warps wait for others, or for memory, in it"
+        return "it has an operation at which warps wait for each other, or for memory"
     if tiles is not None and (why := _not_over_tiles(tiles, loop)):
         return why
     loads = bulk_loads(loop, machine)
@@ -145,17 +148,17 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     whole = loop if tiles is None else tiles
     stored = stored_before(whole) | stored_in(whole.body.block)
     if None in stored or any(x.base in stored for x in loads):
-        return "the kernel stores to what it loads, and the copy engine need not see what threads have stored"
+        return STORED_BEFORE
     halves = halves_of(loop, products)
     if not is_asked(loop) and not (tiles is not None and _gains_over_tiles(products)):
         gains = halves is not None or len(products) >= MANY_PRODUCTS
         if not gains and not are_used_at_once(loop, products):
-            return "nobody asked for it (warp_specialize=True), and no product would run beside what is between two"
+            return f"{UNASKED}, and no product would overlap other work"
         if warps < max(WARPS):
-            return f"nobody asked for it (warp_specialize=True), and {warps} warps leave room for other blocks"
+            return f"{UNASKED}, and {warps} warps leave room for other blocks"
         held = _held(products, 32 * warps) + (0 if gains else _added_to(loop, 32 * warps))
         if held <= HALF_OF_THE_REGISTERS:
-            return "nobody asked for it (warp_specialize=True), and two blocks at a time hide as much"
+            return f"{UNASKED}, and two blocks at a time overlap as much"
     rows = rows_of(loop, products, loads, machine)
     groups = _groups(loads, rows)
     room = _Room(whole, loads, stages, machine)
@@ -232,14 +235,14 @@ def has_own_products(loop: Operation) -> bool:
 def _not_over_tiles(tiles: scf.ForOp, loop: scf.ForOp) -> str | None:
     """Why a loop around a loop of products cannot be divided with it, in words; None where it can."""
     if "unsignedCmp" in tiles.properties:
-        return "the loop over tiles counts unsigned numbers"
+        return "the counter of the loop over tiles is unsigned"
     ops = list(walk(tiles.body.block))
     if any(isinstance(op, scf.ForOp | scf.WhileOp) and op is not loop for op in ops):
         return "the loop over tiles has another loop in it"
     if len(shared_products(tiles.body.block)) > len(shared_products(loop.body.block)):
         return "the loop over tiles has another product in it"
     if any(has_effects(op) for op in ops):
-        return "warps wait for others in the loop over tiles"
+        return "the loop over tiles has an operation at which warps wait for each other, or for memory"
     return None
 
 

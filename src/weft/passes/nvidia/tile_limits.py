@@ -65,7 +65,7 @@ def limits_of(mask: SSAValue | None, forms: Forms, *, all_of_it: bool) -> list[L
         elif all_of_it:
             if isinstance(op, tt.SplatOp) and op.operands[0].type == i1:
                 raise NotAffine("are masked as a whole")
-            raise NotAffine("are masked by more than limits of rows and columns")
+            raise NotAffine("are masked by conditions other than limits of rows and columns")
     return found
 
 
@@ -74,7 +74,7 @@ def _compared(op: arith.CmpiOp, dims: tuple[int, ...], forms: Forms) -> Limit:
     if kind in (MORE, AT_LEAST):
         a, b, kind = b, a, {MORE: LESS, AT_LEAST: AT_MOST}[kind]
     if kind not in (LESS, AT_MOST):
-        raise NotAffine("are masked by another comparison than <, <=, > and >=")
+        raise NotAffine("are masked by a comparison other than <, <=, > and >=")
     left, right = (forms.of(x) if is_tensor(x.type) else Form(forms.scalar(x), ()) for x in (a, b))
     more = ONE if kind == AT_MOST else NOTHING
     if left.is_uniform and right.is_uniform:
@@ -83,7 +83,7 @@ def _compared(op: arith.CmpiOp, dims: tuple[int, ...], forms: Forms) -> Limit:
         return Limit(dims[at], left.offset - right.offset - more)
     if (at := right.counts_beyond(left)) is not None:  # right - left + more > 0
         return Limit(dims[at], right.offset - left.offset + more - ONE, below=True)
-    raise NotAffine("are masked by more than limits of rows and columns")
+    raise NotAffine("are masked by conditions other than limits of rows and columns")
 
 
 def _of_all(negative: Sum) -> Limit:

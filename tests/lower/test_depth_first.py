@@ -59,6 +59,13 @@ def test_large_blocks_use_up_what_they_load(warps: int, before: int) -> None:
     assert sum(op.operands[0].count for op in ops[:first] if op.name == "load") == before
 
 
+def test_a_block_that_holds_more_than_it_has_registers_uses_up_what_it_loads() -> None:
+    """Threads of 1,024 have 64 registers, and 31 too few for 8 words of each array, the sums, and a second block."""
+    ops = list(program_of(divergence, 32, 32768).body.walk())
+    first = next(i for i, op in enumerate(ops) if op.name == "math.log")
+    assert sum(op.operands[0].count for op in ops[:first] if op.name == "load") == 1
+
+
 @pytest.mark.parametrize(("kernel", "results"), [(divergence, 1), (halves, 2 * 16384)])
 def test_results_are_the_same(kernel: weft.JITFunction, results: int) -> None:
     rng = np.random.default_rng(1)

@@ -67,6 +67,20 @@ def several(x, out, n, B: tl.constexpr):
     tl.store(out + i, (a + b * 2 + c * 4 + d * 8 + e * 16 + top).to(tl.float32))
 
 
+@weft.jit
+def losses(x, out, n, B: tl.constexpr):
+    """Of rows in pieces, each of which is reduced three times."""
+    row, most, powers, total = tl.program_id(0).to(tl.int64) * n, -float("inf"), 0.0, 0.0
+    for start in range(0, n, B):
+        i = start + tl.arange(0, B)
+        value = tl.load(x + row + i, mask=i < n, other=-float("inf")).to(tl.float32) * 0.5
+        total += tl.sum(tl.where(i < n, value, 0.0))
+        new = tl.maximum(most, tl.max(value))
+        powers = powers * tl.exp(most - new) + tl.sum(tl.exp(value - new))
+        most = new
+    tl.store(out + tl.program_id(0), most + tl.log(powers) - total / n)
+
+
 KERNELS = {"softmax": softmax, "rms_norm": rms_norm, "log_softmax": log_softmax, "centred": centred}
 
 
@@ -239,6 +253,19 @@ def test_values(name: str, kind: str, n: int) -> None:
     found, expected = launched(name, kind, n, 32768, 16)
     accuracy = 2e-5 if kind == "f32" else 1e-2
     np.testing.assert_allclose(found, expected, rtol=accuracy, atol=accuracy * np.abs(expected).max())
+
+
+def test_an_iteration_holds_no_more_than_a_program() -> None:
+    """64 halves are 32 words, across three barriers in each of three iterations."""
+    n = 150001
+    x = (3 * np.random.default_rng(n).standard_normal((2, n))).astype(ml_dtypes.bfloat16)
+    out, wide = np.zeros(2, np.float32), x.astype(np.float64) / 2
+    made = losses[(2,)](x, out, n, B=65536, num_warps=32, target=TARGET)
+    most = wide.max(1)
+    powers = np.exp(wide - most[:, None]).sum(1)
+    np.testing.assert_allclose(out, most + np.log(powers) - wide.mean(1), rtol=1e-4)
+    counts = {op.result.count for op in named(made.program, "arith.extf") if op.operands[0].elem == "bf16"}
+    assert (counts, made.program.at_a_time) == ({1, 8}, 1)  # the ends of rows have one element a lane
 
 
 def test_numbers_that_are_none() -> None:

@@ -80,6 +80,24 @@ def test_nothing_crosses_lanes_inside_the_loop() -> None:
     assert "bar.sync" not in loop and "bar.sync" in after
 
 
+def test_rows_at_any_address_have_no_neighbours() -> None:
+    """Lanes have single elements of them: 64 partial sums would be too many, and 16 come by exchanges of lanes."""
+
+    @weft.jit
+    def pieces(out, x, n, N: tl.constexpr):
+        total = 0.0
+        for start in range(0, n, N):
+            i = start + tl.arange(0, N)
+            total += tl.sum(tl.load(x + tl.program_id(0) * n + i, mask=i < n, other=0.0))
+        tl.store(out + tl.program_id(0), total)
+
+    f32 = weft.MockTensor("fp32")
+    for n, size, count in ((1001, 8192, 1), (1024, 8192, 2), (1001, 1024, 1)):
+        text = pieces.warmup(f32, f32, n, size, grid=(1,), num_warps=4, target="cuda:90").asm["ttir"]
+        assert text.count('"tt.reduce"') == count, (n, size)
+        assert ('"tt.reduce"' in _loop(text)) == (size > 1024), (n, size)
+
+
 def test_what_else_looks_at_stays() -> None:
     @weft.jit
     def seen(out, x, KIND: tl.constexpr):

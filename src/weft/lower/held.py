@@ -18,8 +18,9 @@ helps:
 - Words are parked in shared memory: each thread has places of its own, 16 bytes at a time, so that no thread waits for
   another and there are no bank conflicts. Values that are computed from parked words take over their places.
 
-The same is done in a cluster, where each block holds its part of the row and sends its results of reductions to the
-others.
+The same is done in the body of a loop, as for a cross entropy that loads rows of 50,257 as tiles of 65,536 and reduces
+each tile three times: it spilled 702 words and took 2.7 ms on an H200, and takes 0.28 ms now. And it is done in a
+cluster, where each block holds its part of the row and sends its results of reductions to the others.
 
 This file decides what is recomputed and what is parked. in_parts.py rewrites the program so that it computes each value
 a few registers at a time, and so needs few registers between barriers as well.

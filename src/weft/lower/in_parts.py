@@ -14,6 +14,7 @@ after the values that it stores. Loads are written ahead of their uses, so that 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from weft.base import each_once
 from weft.base.remarks import InParts
@@ -37,14 +38,21 @@ Place = tuple[Value, int, int]
 
 
 def hold_less(program: LaneProgram) -> None:
-    """Rewrite a program that holds more across a barrier than it has registers; buffers and barriers are placed."""
-    chosen = plan(program)
-    if chosen is not None and _depth(program, chosen) <= DEEPEST:
+    """Rewrite a program, or the iterations of its loops, where it holds more across a barrier than it has registers;
+    buffers and barriers are placed."""
+    for body in (program.body, *(region for op in program.body.ops if op.name == "for" for region in op.regions)):
+        part = replace(program, body=body)
+        chosen = plan(part)
+        if chosen is None or _depth(part, chosen) > DEEPEST:
+            continue
         done = f"{chosen.again} values are made again behind barriers"
         done += f", {chosen.words} words of each thread wait in shared memory" if chosen.words else ""
         why = f"a thread has room for {chosen.spare[0]} words of them across a barrier; {done}"
         program.remarks.add(InParts(None, "tiles are computed some registers at a time", why))
-        _Writer(program, chosen).write()
+        _Writer(part, chosen).write()
+        program.at_a_time = chosen.blocks
+        if body is program.body and 2 * program.shared_bytes * chosen.blocks > program.machine.shared_bytes:
+            leave_l1(program)
 
 
 def _depth(program: LaneProgram, plan: Plan) -> int:
@@ -99,12 +107,10 @@ class _Writer:
                 if op.regions or (op.name == "store" and op.attrs["space"] == "global"):
                     self._force_loads(op)
                 self._as_it_is(op)
-        program.body.ops[:] = self.build.block.ops
-        program.at_a_time = self.plan.blocks
-        if 2 * program.shared_bytes * self.plan.blocks > program.machine.shared_bytes:
-            leave_l1(program)
-        alive = {v for op in program.body.ops for v in op.results} | set(program.body.arguments)
-        program.variables[:] = [v for v in program.variables if v.value in alive]
+        before = {v for op in ops for v in op.results}
+        ops[:] = self.build.block.ops
+        gone = before.difference(v for op in ops for v in op.results)
+        program.variables[:] = [v for v in program.variables if v.value not in gone]
 
     # -- what is not lazy ---------------------------------------------------------------------------------------------
 

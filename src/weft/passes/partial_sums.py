@@ -142,8 +142,8 @@ def _reduction(loop: scf.ForOp, carried: BlockArgument, index: int) -> tuple[Ope
 
 
 def _neighbours(source: SSAValue) -> int:
-    """How many elements of a row one lane has side by side: as a load gives them; 0 of a product, which has them in
-    pairs.
+    """How many elements of a row one lane has side by side: as a load gives them, one where rows begin at any address;
+    0 of a product, which has them in pairs.
     """
     waiting, block = [source], source.owner.parent if isinstance(source.owner, Operation) else None
     facts, runs = AxisFacts(), []
@@ -154,7 +154,8 @@ def _neighbours(source: SSAValue) -> int:
         if isinstance(op, (ir.tt.DotOp, ir.tt.DotScaledOp)):
             return 0
         if isinstance(op, ir.tt.LoadOp):
-            runs.append(facts.of(op.ptr).contiguity[-1])
+            run, size = facts.of(op.ptr), ir.bit_width(ir.element_of(op.result.type)) // 8 or 1
+            runs.append(min(run.contiguity[-1], run.divisibility[-1] // size))
         else:
             waiting += op.operands
     return NEIGHBOURS if max(runs, default=NEIGHBOURS) >= NEIGHBOURS else 1

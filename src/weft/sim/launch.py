@@ -66,7 +66,7 @@ def _run_once(
     arrays |= {name: aligned(128) for name in described}
     if program.scratch:
         arrays[SCRATCH] = aligned(program.scratch * int(np.prod(shape)) * program.blocks)
-    memory, vendor = GlobalMemory(arrays), meaning_of(program.machine)
+    memory, vendor = GlobalMemory(arrays, options.reached), meaning_of(program.machine)
     for p in program.parameters:
         if p.elem == "tensormap":
             begin = memory.addresses[base_of(p.name)] + getattr(described[p.name], "further", 0)
@@ -93,7 +93,7 @@ def _run_all(
     program: LaneProgram, grid: Sequence[int] | int, arguments: Mapping[str, Any], schedules: Sequence[Options]
 ) -> Report:
     """Run every schedule from the same memory. ScheduleError where one leaves other results than the first."""
-    arrays = {n: a for n, a in _arrays(arguments).items() if a.ndim}
+    arrays = {n: a for n, a in (_arrays(arguments) | dict(schedules[0].reached)).items() if a.ndim}
     before = {n: a.copy() for n, a in arrays.items()}
     first: dict[str, Array] = {}
     for options in schedules:

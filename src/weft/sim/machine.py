@@ -31,6 +31,11 @@ from .values import Array
 
 __all__ = ["Access", "Batch", "Context", "Environment", "Flight", "Launch", "Wait"]
 
+FOREIGN = (
+    "`with weft.sim.options(arrays=[...])` names the arrays to which addresses in memory lead; "
+    "if this address was computed from an argument, pass a mask that is false where the index is outside of the array"
+)
+
 
 class Batch(Turns):
     """Blocks that run together: `numbers` are their indices in the grid, flattened; a cluster's follow each other."""
@@ -117,7 +122,9 @@ class Batch(Turns):
             wrong = active & self.launch.memory.outside(access.address, access.width)
         if wrong.any():
             if self.options.bounds:
-                self._report(OutOfBoundsError, context, access, wrong, self._outside(access, store))
+                is_foreign = access.space == "global" and self.launch.memory.is_foreign(int(access.address[wrong][0]))
+                hint = FOREIGN if is_foreign else ""
+                self._report(OutOfBoundsError, context, access, wrong, self._outside(access, store), hint=hint)
             active = active & ~wrong
         return active
 

@@ -19,6 +19,7 @@ GAP = 1 << 16
 """Bytes between arrays that belong to none, so that running over the end of one does not hit the next."""
 WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64, 16: np.complex128}
 SECTOR, LINE = 32, 128
+NONE: Mapping[str, Any] = {}
 
 
 @dataclass
@@ -63,38 +64,48 @@ def bytes_at(owner: Any, address: int, size: int) -> Array:
     return np.asarray(_Raw(owner, address, size, False))
 
 
+def _groups(arrays: Mapping[str, Array]) -> list[tuple[int, Array, tuple[str, ...]]]:
+    """Where on the host arrays begin, their bytes, and their names: those together that overlap, in their order."""
+    groups: list[tuple[int, int, list[str]]] = []
+    for low, high, name in sorted((*_extent(a), name) for name, a in arrays.items()):
+        if groups and low < groups[-1][1]:
+            groups[-1] = (groups[-1][0], max(high, groups[-1][1]), [*groups[-1][2], name])
+        else:
+            groups.append((low, high, [name]))
+    order = {name: i for i, name in enumerate(arrays)}
+    found = []
+    for low, high, names in sorted(groups, key=lambda g: min(order[n] for n in g[2])):
+        owners = [arrays[n] for n in names]
+        writeable = any(a.flags.writeable for a in owners)
+        data = np.asarray(_Raw(owners, low, high - low, writeable)) if high > low else np.zeros(0, np.uint8)
+        found.append((low, data, tuple(sorted(names, key=lambda n: order[n]))))
+    return found
+
+
 class GlobalMemory:
     """The arrays of a launch; `addresses` says where each begins for the program.
 
-    Arrays that overlap on the host overlap here; alignment up to 16 bytes is the host's.
+    Arrays that overlap on the host overlap here; alignment up to 16 bytes is the host's. Those of `reached` are no
+    arguments: they have their addresses on the host, which the program finds in memory.
 
     >>> memory = GlobalMemory({"x": np.arange(4, dtype=np.int32)})
     >>> memory.read(np.array([memory.addresses["x"] + 8]), 4).view(np.int32)
     array([[2]], dtype=int32)
     """
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, arrays: Mapping[str, Array], reached: Mapping[str, Array] = NONE) -> None:
         self.segments: list[Segment] = []
         self.addresses: dict[str, int] = {}
-        extents = sorted((*_extent(a), name) for name, a in arrays.items())
-        groups: list[tuple[int, int, list[str]]] = []
-        for low, high, name in extents:
-            if groups and low < groups[-1][1]:
-                groups[-1] = (groups[-1][0], max(high, groups[-1][1]), [*groups[-1][2], name])
-            else:
-                groups.append((low, high, [name]))
-        order = {name: i for i, name in enumerate(arrays)}
-        groups.sort(key=lambda g: min(order[n] for n in g[2]))
         at = FIRST
-        for low, high, names in groups:
-            writeable = any(arrays[n].flags.writeable for n in names)
-            owners = [arrays[n] for n in names]
-            data = np.asarray(_Raw(owners, low, high - low, writeable)) if high > low else np.zeros(0, np.uint8)
+        for low, data, names in _groups(arrays):
             start = at + low % 16
-            self.segments.append(Segment(start, data, tuple(sorted(names, key=lambda n: order[n]))))
+            self.segments.append(Segment(start, data, names))
             for name in names:
                 self.addresses[name] = start + int(arrays[name].__array_interface__["data"][0]) - low
-            at += (high - low + GAP + 255) // 256 * 256
+            at += (len(data) + GAP + 255) // 256 * 256
+        self._end = at
+        self.segments += [Segment(low, data, names) for low, data, names in _groups(reached)]
+        self.segments.sort(key=lambda s: s.start)
         self._starts = np.array([s.start for s in self.segments], np.int64)
 
     @classmethod
@@ -113,6 +124,10 @@ class GlobalMemory:
         ends = np.array([s.end for s in self.segments], np.int64)
         is_outside: Array = (address < self._starts[index]) | (address + width > ends[index])
         return is_outside
+
+    def is_foreign(self, address: int) -> bool:
+        """Whether an address cannot have been computed from an argument's: it was found in memory, or is none."""
+        return not FIRST - GAP <= address < self._end
 
     def _nearest(self, address: int) -> Segment:
         return min(self.segments, key=lambda s: max(s.start - address, address - s.end, 0))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
 from typing import Any
+
+import numpy as np
 
 __all__ = ["Options", "current_options", "options"]
 
@@ -25,6 +27,7 @@ class Options:
     order          in which order warps and lanes act: "forward", "backward", "random" with `seed`, or "all" three
     seed           of the random order
     between_programs    whether programs race in global memory is checked too, which takes memory and time
+    arrays         NumPy arrays to which addresses lead that a kernel finds in memory, as a grouped product does
 
     With "both" or "all" a launch is run once for each combination, from the same arrays; it is an error if the results
     are not the same bit by bit.
@@ -43,6 +46,7 @@ class Options:
     order: str = "forward"
     seed: int = 0
     between_programs: bool = False
+    arrays: Sequence[Any] = field(default=(), compare=False)
     together: int = 1 << 21
     """Registers that the widest value of the blocks that run at once may take in all."""
     steps: int = 1_000_000
@@ -53,6 +57,11 @@ class Options:
             raise ValueError(f"copies must be earliest, latest or both, got {self.copies!r}")
         if self.order not in (*ORDERS, "all"):
             raise ValueError(f"order must be forward, backward, random or all, got {self.order!r}")
+
+    @property
+    def reached(self) -> Mapping[str, Any]:
+        """The arrays that are no arguments, by what messages call them."""
+        return {f"arrays[{i}]": np.asarray(array) for i, array in enumerate(self.arrays)}
 
     def describe(self) -> str:
         """For reports: what is needed to see the same again."""
@@ -78,7 +87,7 @@ class Options:
         >>> Options.parse("order=random, seed=7, races=off").seed
         7
         """
-        kinds = {f.name: type(f.default) for f in fields(cls)}
+        kinds = {f.name: type(f.default) for f in fields(cls) if f.name != "arrays"}
         values: dict[str, Any] = {}
         for part in filter(None, (p.strip() for p in text.split(","))):
             name, _, value = part.partition("=")

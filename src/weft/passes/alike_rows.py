@@ -14,11 +14,20 @@ becomes
 Eight weights of 4 bits lie in a word. A kernel loads, for each weight, the word that contains it, and often its group's
 scale. Asynchronous copies would put each word into shared memory eight times. So this is done in loops of products, if
 addresses and mask can be computed for every eighth row alone.
+
+Quotients that are the same for all elements of a row are computed once (`divide_once`), such as the number of the group
+of scales that a block of columns belongs to. Pointers computed from it are then known to be equal.
+
+    %k = arith.divsi %columns, %c128 : tensor<128xi32>
+becomes
+    %q = arith.divsi (the first column), 128 : tensor<1xi32>
+    %k = tt.broadcast %q : tensor<128xi32>
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Operation, SSAValue
@@ -39,15 +48,57 @@ def load_rows_once(root: Operation) -> None:
         if not any(isinstance(op, tt.DotOp) for op in body):
             continue
         for op in body:
-            if isinstance(op, tt.LoadOp) and is_tensor(op.result.type) and len(shape_of(op.result.type)) == 2:
-                _load_once(op, facts)
+            if isinstance(op, tt.LoadOp) and is_tensor(op.result.type):
+                _load_number_once(op)
+                if len(shape_of(op.result.type)) == 2:
+                    _load_once(op, facts)
+
+
+def divide_once(root: Operation) -> None:
+    """Rewrite the quotients inside `root` that are the same for all elements of a row."""
+    facts = AxisFacts()
+    for op in find(root, arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
+        type = op.results[0].type
+        if not is_tensor(type) or len(shape_of(type)) != 1 or op.attributes:
+            continue
+        (size,) = shape_of(type)
+        if size > 1 and facts.of(op.results[0]).constancy[0] >= size:
+            b = Builder.before(op)
+            once = _Fewer(b, size).of(op.results[0], 0)
+            if once is not None:
+                _replace(op, once, b.broadcast(once, (size,)))
+
+
+def _replace(op: Operation, once: SSAValue, value: SSAValue) -> None:
+    """A value in the place of what an operation gives; `once` is what it is repeated from."""
+    once.name_hint = value.name_hint = op.results[0].name_hint
+    op.results[0].replace_all_uses_with(value)
+    remove(op)
+
+
+def _is_volatile(op: tt.LoadOp) -> bool:
+    volatile = op.properties.get("isVolatile")
+    return volatile is not None and bool(ir.int_value(volatile))
+
+
+def _load_number_once(op: tt.LoadOp) -> None:
+    """Load one element where all of a tile lie at the same address."""
+    spread = op.ptr.owner
+    if not isinstance(spread, tt.BroadcastOp) or op.mask is not None or op.attributes or _is_volatile(op):
+        return
+    narrow = shape_of(spread.operands[0].type)
+    if prod(narrow) == 1:
+        b = Builder.before(op)
+        type = ir.tensor_of(narrow, ir.element_of(op.result.type))
+        once = b.create(tt.LoadOp, (spread.operands[0],), (type,), dict(op.properties))
+        once.location = op.location
+        _replace(op, once.results[0], b.broadcast(once.results[0], shape_of(op.result.type)))
 
 
 def _load_once(op: tt.LoadOp, facts: AxisFacts) -> None:
     rows, columns = shape_of(op.result.type)
     alike = min(rows, *(facts.of(x).constancy[0] for x in op.operands if is_tensor(x.type)))
-    volatile = op.properties.get("isVolatile")
-    if alike < 2 or op.attributes or (volatile is not None and ir.int_value(volatile)):
+    if alike < 2 or op.attributes or _is_volatile(op):
         return
     b = Builder.before(op)
     fewer = _Fewer(b, alike)
@@ -64,9 +115,7 @@ def _load_once(op: tt.LoadOp, facts: AxisFacts) -> None:
     else:
         value = b.broadcast(b.expand_dims(value, 1), (few, alike, columns))
         value = b.create(tt.ReshapeOp, (value,), (op.result.type,)).results[0]
-    once.results[0].name_hint = value.name_hint = op.result.name_hint
-    op.result.replace_all_uses_with(value)
-    remove(op)
+    _replace(op, once.results[0], value)
 
 
 class _Fewer:

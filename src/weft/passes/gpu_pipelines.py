@@ -14,7 +14,7 @@ from weft.base.remarks import NO_REMARKS, RemarkCollector
 from weft.machines import Machine
 
 from .align_rows import align_rows
-from .alike_rows import load_rows_once
+from .alike_rows import divide_once, load_rows_once
 from .assign_layouts import assign_layouts
 from .check_stores import check_stores
 from .check_values import check_values
@@ -105,6 +105,7 @@ def gpu_pipeline(
     select_branches(module)  # what is left of them
     drop_unchanged(module)  # and only then is it seen what loops leave as it is
     flatten_loops(module, machine.threads(warps), remarks)  # so that it is seen that two loops carry the same
+    divide_once(module)  # so that it is seen that loops carry the same for all elements
     scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
     narrow_carried(module)
     share_exponentials(module)

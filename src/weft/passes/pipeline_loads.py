@@ -70,6 +70,7 @@ from .overlap_products import hoist_operands, stored_operands, words_of, words_o
 from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
 from .pointer_roots import root_of
 from .store_operands import is_single
+from .unroll_loops import known_iterations
 from .vendor import passes_of
 
 ENOUGH_STAGES = 4
@@ -118,7 +119,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
     if obstacle is not None:
         tell.whole(*obstacle)
         return
-    facts = AxisFacts()
+    facts, iterations = AxisFacts(), known_iterations(loop)
     stored = stored_roots(loop)
     candidates: list[CopiedLoad] = []
     for op in loop.body.block.ops:
@@ -137,6 +138,12 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         others = other_bytes(loop, chosen, by_twos) + moved_bytes(loop, chosen, machine)
         used, stage_bytes, limit = SPARE_BYTES + others, sum(c.bytes for c in chosen), machine.shared_bytes
         room = (limit - used) // stage_bytes
+        if iterations is not None and iterations < stages and iterations <= room:
+            counts = [iterations] * len(chosen)
+            tell.copied(candidates, chosen, iterations + 1, counts, iterations + 1)
+            engine = _copy_engine(loop, chosen, counts, machine)
+            tell.overlap(PipelinedLoop(loop, chosen, iterations + 1, counts, machine, False, engine=engine).rewrite())
+            return
         few = 0 < room < min(stages, ENOUGH_STAGES)
         if (few or _is_crowded(limit, used, stage_bytes, stages)) and _is_held(loop, chosen):
             most = min(stages, room + 1)
@@ -217,6 +224,9 @@ class _Telling:
             copies = tuple(Copy(ir.tile_text(c.load.result.type), ir.span_of(c.load), n, c.bytes) for c, n in pairs)
             total = sum(c.bytes * n for c, n in pairs)
             fewer = "more do not fit into shared memory" if stages == fit else "one less makes room for another block"
+            iterations = known_iterations(self.loop)
+            if iterations is not None and iterations < stages:
+                fewer = f"the loop has {iterations} iterations"
             told = (stages, self.stages, copies, total, fewer if stages < self.stages else "")
             self.remarks.add(Pipelined(ir.span_of(self.loop), *told))
 

@@ -9,6 +9,8 @@ so the loop carries a slot for each number of buffers, and the values from which
 iterations ahead (loop_slices.py). The copies of iterations 0 and 1 are begun before the loop. The mask of a copy past
 the end is false.
 
+If a loop is known to have fewer iterations than stages, all copies are begun before it, each to a buffer of its own.
+
 Some copies may be made by a `CopyEngine` instead of the threads. It counts the bytes that have arrived in a slot, so
 the loop also carries the parity of its rounds through the slots (`%phase`: 0, 0, 0, 1, 1, 1, 0, ...).
 """
@@ -34,6 +36,7 @@ from .buffered_tiles import is_thin, read_instead
 from .copy_engine import CopyEngine
 from .loop_slices import Slice, is_there, slice_of
 from .removal import remove
+from .unroll_loops import known_iterations
 
 MANY_BLOCKS = 3
 """Of a multiprocessor, of which the others have copies under way while one waits for its own."""
@@ -124,6 +127,8 @@ class PipelinedLoop:
         assert part is not None  # each of them has one
         self.slice: Slice = part
         self.buffers: list[SSAValue] = []
+        iterations = known_iterations(loop)
+        self.is_begun = iterations is not None and iterations < stages
         self.product = next((op for op in loop.body.block.ops if isinstance(op, SharedProductOp)), None)
 
     def rewrite(self) -> str:
@@ -358,7 +363,12 @@ class PipelinedLoop:
         near = early or b
         distance = near.binary(arith.MuliOp, step, near.constant(self.stages - 1, step.type))
         index = near.binary(arith.AddiOp, index, distance)
-        after = self.begin(b, index, ahead, free, self.stages - 1, early)
+        if self.is_begun:
+            after: Mapping[int, SSAValue] = ahead
+            if self.by_threads:  # of none, so that as many groups are under way as the wait says
+                b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
+        else:
+            after = self.begin(b, index, ahead, free, self.stages - 1, early)
         following = [self.after(b, slot, n) for n, slot in slots.items()]
         end = body.last_op
         assert end is not None

@@ -95,8 +95,9 @@ def warpgroup_layout(
     precision = int_value(op.properties["inputPrecision"]) if "inputPrecision" in op.properties else None
     if left == "f32" and precision != tt.InputPrecision.TF32:
         return "it multiplies f32 in the precision of tf32, which input_precision does not allow"
-    if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b):
-        # it would be transposed in each iteration: mma.sync takes bytes as they lie, in a third of the time
+    if bit_width(element_of(a.type)) != 16 and contiguous_dim(b, access) == 1 and _is_in_loop(b) and _as_loaded(b):
+        # it would be transposed in each iteration: mma.sync takes bytes as they lie, in a third of the time. What is
+        # widened is in registers anyway, and mma.sync holds all of it there: threads store it as wgmma reads it
         kind = "tf32" if left == "f32" else "8 bits"
         return f"it reads operands of {kind} along the summed dimension only, and the right one lies along the other"
     rows, columns = shape
@@ -123,6 +124,16 @@ def _has_neighbours(op: Operation) -> bool:
 def has_groups(machine: Machine) -> bool:
     """Whether a machine has products of warp groups."""
     return any("multiplies" in entry.params and entry.params.get("warps", 1) == GROUP for entry in available(machine))
+
+
+def _as_loaded(value: SSAValue) -> bool:
+    """Whether the elements of a tile are as wide as in the memory that it came from."""
+    op = value.owner
+    while isinstance(op, Operation) and op.name != "tt.load" and op.operands:
+        if bit_width(element_of(op.operands[0].type)) != bit_width(element_of(value.type)):
+            return False
+        op = op.operands[0].owner
+    return True
 
 
 def _is_in_loop(value: SSAValue) -> bool:

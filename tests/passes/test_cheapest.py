@@ -75,6 +75,26 @@ def test_the_bound_of_a_large_graph_is_near(count: int, density: float) -> None:
     assert found.bound <= found.price <= 1.05 * found.bound
 
 
+def test_no_choice_of_a_large_graph_is_cheaper_made_otherwise() -> None:
+    """Searches with one choice given found cheaper ways than the search for all, and took as long each."""
+    problem = made(Random(1), 16, 0.4)
+    found = problem.cheapest(most=256)
+    assert not found.is_all
+    for i, row in enumerate(problem.own):
+        for way in range(len(row)):
+            more = problem.near(found, {i: way}) - found.price
+            assert more == 0 if way == found.choices[i] else more >= 0
+
+
+def test_near_a_solution_of_all_is_what_costs_the_least() -> None:
+    """Where all can be eliminated, all follows."""
+    problem = made(Random(2), 9, 0.15)
+    found = problem.cheapest()
+    for i, row in enumerate(problem.own):
+        for way in range(len(row)):
+            assert problem.near(found, {i: way}) == problem.cheapest({i: way}).price
+
+
 @pytest.mark.parametrize("most", [1, 4096])
 def test_some_choices_may_be_given(most: int) -> None:
     random = Random(4)

@@ -152,8 +152,9 @@ class LayoutProblem:
         return [len(chooser.ways) for chooser in each if chooser.number is not None]
 
     def more(self, leaders: Sequence[Leader], layout: AnyLayout, best: Solution) -> float | None:
-        """What it costs more than the cheapest solution if groups have a layout, everything else chosen anew; None if
-        one of them cannot have it."""
+        """What it costs more than a solution if groups have a layout, everything else chosen anew, or, where not all
+        choices can be tried, what can follow. None if one of them cannot have the layout, or if it costs less: the
+        solution is not the cheapest then."""
         given: dict[int, int] = {}
         for leader in leaders:
             chooser, shape = self._groups[leader], shape_of(leader.type)
@@ -162,7 +163,12 @@ class LayoutProblem:
                 return None
             if chooser.number is not None:
                 given[chooser.number] = way
-        return self.problem.cheapest(given).price - best.price if given else None
+        if not given:
+            return None
+        if best.is_all:
+            return self.problem.cheapest(given).price - best.price
+        more = self.problem.near(best, given) - best.price
+        return more if more >= 0 else None
 
     # -- prices -------------------------------------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ def test_what_the_branch_loads_is_not_there_before_it() -> None:
     made = products(late=True)
     assert not is_specialized(made)
     (why,) = why_not(made)
-    assert why == "what the addresses of an operand are made of is loaded in the branch that the loop stands in"
+    assert why == "the addresses of an operand depend on values that are loaded in the branch around the loop"
 
 
 @weft.jit

@@ -141,6 +141,12 @@ class Block:
             else:
                 levels.pop()
 
+    def blocks(self) -> Iterator[Block]:
+        """This block, and those in the regions of all its operations."""
+        yield self
+        for op in self.walk():
+            yield from op.regions
+
     def branches(self) -> dict[LaneOp, int]:
         """The number of each `if`: the blocks of LLVM IR that it becomes are called by it, and its counters."""
         return {op: i for i, op in enumerate(op for op in self.walk() if op.name == "if")}

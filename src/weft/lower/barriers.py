@@ -13,7 +13,6 @@ that others make redundant (as at the end of a loop) are removed again, and so i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from weft.analysis import ORDERING, Hazards, Pending, is_block_barrier, is_cluster_barrier
@@ -73,7 +72,7 @@ def _insert(program: LaneProgram, number: int | None) -> None:
     mine = ((b, o) for b, o in inserted if b in loops and not _is_alone(b, o, ordered[o]))
     left = [*_after_making(program.body), *mine]
     if left and hazards.are_none():
-        tops = {inner: op for op in program.body.ops for region in op.regions for inner in _blocks(region)}
+        tops = {inner: op for op in program.body.ops for region in op.regions for inner in region.blocks()}
         for block, op in left:
             hazards.are_none_without(op, block, tops.get(block, op))
     _drop_doubled(program, program.body)
@@ -94,14 +93,6 @@ def _is_alone(block: Block, barrier: LaneOp, earlier: LaneOp) -> bool:
         if op.regions or op.name in ORDERING:
             return False
     return False
-
-
-def _blocks(block: Block) -> Iterator[Block]:
-    """A block and those of its operations."""
-    yield block
-    for op in block.ops:
-        for region in op.regions:
-            yield from _blocks(region)
 
 
 def _in_loops(block: Block, inside: bool = False) -> set[Block]:

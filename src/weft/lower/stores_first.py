@@ -20,7 +20,7 @@ then need so much shared memory that fewer of its blocks ran at a time, it stays
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from weft.analysis import origins, touches_of
 from weft.ir.lane import ELEMENT_BITS, Block, LaneOp, LaneProgram, Value, is_elementwise
@@ -44,7 +44,7 @@ Order = list[tuple[Block, list[LaneOp]]]
 
 def store_first(program: LaneProgram) -> None:
     """Move stores to shared memory over loads of other buffers."""
-    before: Order = [(block, list(block.ops)) for block in _blocks(program.body)]
+    before: Order = [(block, list(block.ops)) for block in program.body.blocks()]
     mover = _Mover(program)
     for block, _ in before:
         mover.move_all(block)
@@ -60,13 +60,6 @@ def store_first(program: LaneProgram) -> None:
 def _restore(order: Order) -> None:
     for block, ops in order:
         block.ops[:] = ops
-
-
-def _blocks(block: Block) -> Iterator[Block]:
-    yield block
-    for op in block.ops:
-        for region in op.regions:
-            yield from _blocks(region)
 
 
 def _fits(program: LaneProgram, now: int, then: int, words: int) -> bool:

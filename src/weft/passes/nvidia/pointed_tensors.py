@@ -221,25 +221,12 @@ def _pointed(
     if stores and shape[1] is not None and (shape[1] * size).divisor(facts) % BYTES:
         raise NotAffine(f"end in rows that are not known to be multiples of {BYTES} bytes")
     stored = stored_of(forms)  # behind the addresses: of numbers that are computed alike, theirs stand for all
-    wraps = _wraps(op.ptr, forms)
-    for dim, offset, number in wraps:
-        place = dims.index(dim)
-        if at[place] != offset or not _of_arguments(number):
-            raise NotAffine("are taken modulo something (%), so rows may not be consecutive")
-        if not any(x.dim == along and x.offset == offset - number for x, along in _of_operand(stored, dim)):
-            raise NotAffine("are taken modulo something (%), and results of those past the end may be stored")
-        if shape[place] is None:
-            shape[place] = number
+    _unwrap(_wraps(op.ptr, forms), at, shape, dims, stored)
     known = [*(s for s in shape if s is not None), *(x.size for x in outer if x.size is not None)]
     ends = [*known, *(x.offset * -1 for x in stored.limits if not x.below)]
     sizes = {v for s in ends for m, n in s.terms.items() if n > 0 for v in m}
-    starts = [start for x in outer for start in x.starts]
-    for place, dim in enumerate(dims):
-        below = [x.offset for x in limits if x.below and x.dim == dim]
-        if any(x != at[place] for x in below):
-            raise NotAffine("are masked from below by another index than from above")
-        is_whole = not stores or at[place].begins_blocks(ir.shape_of(op.ptr.type)[dim], facts)
-        starts += [] if below and is_whole else [at[place]]
+    blocks = [ir.shape_of(op.ptr.type)[dim] if stores else None for dim in dims]
+    starts = [start for x in outer for start in x.starts] + _unmasked(at, dims, limits, blocks, facts)
     least = _assumed(starts, sizes, stored.limits, forms)
     whole = [Sum.number(UNBOUNDED) if s is None else s for s in (*(x.size for x in outer), *shape)]
     tensor = MadeTensor(
@@ -250,6 +237,40 @@ def _pointed(
         tuple(sorted((_number(v), n) for v, n in least.items())),
     )
     return PointedTensor(base, tensor, (*(x.at for x in outer), *at), column == 0, apart)
+
+
+def _unwrap(
+    wraps: Sequence[tuple[int, Sum, Sum]],
+    at: Sequence[Sum],
+    shape: list[Sum | None],
+    dims: Sequence[int],
+    stored: _Stored,
+) -> None:
+    """Give dimensions that are taken modulo a number this size. NotAffine where elements past the end matter."""
+    for dim, offset, number in wraps:
+        place = dims.index(dim)
+        if at[place] != offset or not _of_arguments(number):
+            raise NotAffine("are taken modulo something (%), so rows may not be consecutive")
+        if not any(x.dim == along and x.offset == offset - number for x, along in _of_operand(stored, dim)):
+            raise NotAffine("are taken modulo something (%), and results of those past the end may be stored")
+        if shape[place] is None:
+            shape[place] = number
+
+
+def _unmasked(
+    at: Sequence[Sum], dims: Sequence[int], limits: Sequence[Limit], blocks: Sequence[int | None], facts: AxisFacts
+) -> list[Sum]:
+    """The coordinates that no mask bounds from below. `blocks` has the extents of a store's block, whose coordinates
+    the mask bounds only if they are multiples of them; None for a load."""
+    starts = []
+    for place, dim in enumerate(dims):
+        below = [x.offset for x in limits if x.below and x.dim == dim]
+        if any(x != at[place] for x in below):
+            raise NotAffine("are masked from below by another index than from above")
+        block = blocks[place]
+        if not below or (block is not None and not at[place].begins_blocks(block, facts)):
+            starts.append(at[place])
+    return starts
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

@@ -92,9 +92,9 @@ from .sunk_operations import sink
 from .warpgroup_products import has_groups
 
 PRODUCER_REGISTERS = 24
-"""Of a thread that only begins copies: the least that setmaxnreg can ask for."""
+"""For a thread that only begins copies: the fewest that setmaxnreg can ask for."""
 REGISTERS_WITH_TILES = 40
-"""Of one that computes which tile it is at too."""
+"""For one that also computes the coordinates of tiles."""
 
 TWO_GROUPS = 8
 """Warps of two warp groups."""
@@ -105,12 +105,12 @@ Values: TypeAlias = dict[SSAValue, SSAValue]
 def specialize_warps(
     loop: scf.ForOp, stages: int, machine: Machine, remarks: RemarkCollector = NO_REMARKS
 ) -> str | None:
-    """Rewrite a loop; why it stays, in words, where it does, and None where it is done."""
+    """Rewrite a loop. Return None if that is done, and otherwise, in words, why the loop stays."""
     plan = planned(loop, stages, machine)
     plans = [] if isinstance(plan, str) else sequence(loop, plan, stages, machine)
     branch = branch_around(loop)
     if branch is not None and not all(are_made_before(scalars_of(*each), branch) for each in plans):
-        plan = "what the addresses of an operand are made of is loaded in the branch that the loop stands in"
+        plan = "the addresses of an operand depend on values that are loaded in the branch around the loop"
     if isinstance(plan, str):
         if remarks and (is_asked(loop) or (has_groups(machine) and multiplies(loop))):
             remarks.add(NotSpecialized(span_of(loop), plan))
@@ -126,7 +126,7 @@ def specialize_warps(
 
 
 def _divide(parts: Sequence[_Specialized]) -> None:
-    """Replace loops, one behind the other, and all between them by what two kinds of warps do."""
+    """Replace consecutive loops, and the operations between them, by a producer and consumers."""
     for part in parts:
         hoist_operands(part.loop)
         _drop_fences(part.loop)
@@ -150,6 +150,23 @@ def _divide(parts: Sequence[_Specialized]) -> None:
         loops = [part.loop] if part.tiles is None else [part.tiles, part.loop]
         feeds.append(Feed(loops, part.rings, maps))
     producer = Producer(feeds, first.count, first.blocks)
+    consumer = _consumer(parts, b)
+    behind = parts[-1].whole.next_op
+    assert behind is not None
+    for part in parts:
+        remove(part.whole)
+    b = Builder.before(behind)
+    if first.blocks > 1:  # no block may use an mbarrier of another one that is not made yet
+        b.create(ttng.ClusterArriveOp, (), (), {"relaxed": bool_attr(False)})
+        b.create(ttng.ClusterWaitOp)
+    registers = PRODUCER_REGISTERS if first.tiles is None else REGISTERS_WITH_TILES
+    new = _beside(b, consumer, producer, registers)
+    sink(new)
+    out_of_branches(new)
+
+
+def _consumer(parts: Sequence[_Specialized], b: Builder) -> Block:
+    """The loops of the warps that multiply, with the operations between the loops moved there."""
     consumer = Block()
     with b.inside(consumer):
         slot, phase = b.constant(0, i32), b.constant(0, i32)
@@ -166,22 +183,17 @@ def _divide(parts: Sequence[_Specialized]) -> None:
                 b.insert(op)
         if any(part.stores for part in parts):
             wait_until_read(b)
-    behind = parts[-1].whole.next_op
-    assert behind is not None
-    for part in parts:
-        remove(part.whole)
-    b = Builder.before(behind)
-    if first.blocks > 1:  # no block may use an mbarrier of another one that is not made yet
-        b.create(ttng.ClusterArriveOp, (), (), {"relaxed": bool_attr(False)})
-        b.create(ttng.ClusterWaitOp)
+    return consumer
+
+
+def _beside(b: Builder, consumer: Block, producer: Producer, registers: int) -> ttg.WarpSpecializeOp:
+    """The operation in which a consumer and a producer run concurrently; its results replace the consumer's."""
     used = [r for op in consumer.ops for r in op.results if any(in_body(consumer, u.operation) is None for u in r.uses)]
     Builder.at_end(consumer).create(ttg.WarpYieldOp, used)
     holder = Block()
     properties = {
         "partitionNumWarps": DenseArrayBase.from_list(i32, [1]),
-        "requestedRegisters": DenseArrayBase.from_list(
-            i32, [PRODUCER_REGISTERS if first.tiles is None else REGISTERS_WITH_TILES]
-        ),
+        "requestedRegisters": DenseArrayBase.from_list(i32, [registers]),
     }
     regions = [Region(consumer), Region(holder)]
     new = b.create(ttg.WarpSpecializeOp, producer.captures, [r.type for r in used], properties, regions=regions)
@@ -190,12 +202,11 @@ def _divide(parts: Sequence[_Specialized]) -> None:
         outer.name_hint = inner.name_hint
         for use in [u for u in inner.uses if in_body(consumer, u.operation) is None]:
             use.operation.operands[use.index] = outer
-    sink(new)
-    out_of_branches(new)
+    return new
 
 
 def _between(op: Operation, end: Operation) -> Iterator[Operation]:
-    """The operations behind one and before another."""
+    """The operations after one and before another."""
     at = op.next_op
     while at is not None and at is not end:
         yield at

@@ -61,6 +61,38 @@ def shift_in_place(x, n, B: tl.constexpr):
 
 
 @weft.jit
+def softmax_in_place(x, n, B: tl.constexpr):
+    """Row in pieces: the first loop sums up what the second one replaces."""
+    row, total = tl.program_id(0) * n, 0.0
+    for start in range(0, n, B):
+        i = start + tl.arange(0, B)
+        total += tl.sum(tl.exp(tl.load(x + row + i, mask=i < n, other=-float("inf")).to(tl.float32)))
+    for start in range(0, n, B):
+        i = start + tl.arange(0, B)
+        value = tl.exp(tl.load(x + row + i, mask=i < n, other=-float("inf")).to(tl.float32)) / total
+        tl.store(x + row + i, value.to(x.dtype.element_ty), mask=i < n)
+
+
+@weft.jit
+def count_in_place(x, n, B: tl.constexpr):
+    """Each iteration counts half of the elements of the one before again."""
+    row = tl.program_id(0) * n
+    for start in range(0, n, B // 2):
+        i = start + tl.arange(0, B)
+        tl.store(x + row + i, tl.load(x + row + i, mask=i < n) + 1, mask=i < n)
+
+
+@weft.jit
+def add_in_loop(x, n, B: tl.constexpr):
+    """The row is loaded once, before the loop that overwrites it."""
+    row, i = tl.program_id(0) * n, tl.arange(0, B)
+    value = tl.load(x + row + i, mask=i < n)
+    for k in range(n // 300):
+        tl.store(x + row + (k + i) % n, value, mask=i < n)
+        tl.store(x + row + k + i, value, mask=i < n - k)
+
+
+@weft.jit
 def add(x, y, out, n, B: tl.constexpr):
     i = tl.program_id(0) * B + tl.arange(0, B)
     tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
@@ -209,6 +241,22 @@ def test_what_is_stored_may_be_what_is_read() -> None:
     assert np.array_equal(x, expected)
 
 
+@pytest.mark.parametrize("order", ["forward", "backward", "random"])
+@pytest.mark.parametrize("n", [1001, 255])
+def test_pieces_of_rows_may_be_replaced_in_a_loop(order: str, n: int) -> None:
+    x, y = array("f16", 3, n), array("f16", 3, n)
+    powers = np.exp(x.astype(np.float32))
+    with weft.target("sim:cuda:90"):
+        made = softmax_in_place.warmup(x, n, B=256, grid=(3,)), count_in_place.warmup(y, n, B=256, grid=(3,))
+    times = np.minimum(np.arange(n) // 128 + 1, 2)
+    wanted = y + times.astype(np.float16)
+    for kernel, array_of_rows in zip(made, (x, y), strict=True):
+        assert "weft.store_row" in kernel.asm["ttgir"] and "weft.load_row" in kernel.asm["ttgir"]
+        weft.sim.run(kernel.program, 3, {"x": array_of_rows, "n": n}, weft.sim.Options(order=order))
+    np.testing.assert_allclose(x, powers / powers.sum(1, keepdims=True), rtol=2e-3, atol=1e-6)
+    np.testing.assert_allclose(y, wanted, rtol=2e-3, atol=2e-3)
+
+
 def test_an_array_of_any_length_is_read_by_vectors() -> None:
     """The mask may end within a run, but the runs are aligned: the last one is taken element by element."""
     n = 5003
@@ -223,7 +271,10 @@ def test_an_array_of_any_length_is_read_by_vectors() -> None:
 
 @pytest.mark.parametrize(
     ("kernel", "rotated"),
-    [(scale, True), (softmax, True), (place_in_row, True), (shift_in_place, False), (add, True)],
+    [
+        *((kernel, True) for kernel in (scale, softmax, place_in_row, softmax_in_place, count_in_place, add)),
+        *((kernel, False) for kernel in (shift_in_place, add_in_loop)),
+    ],
 )
 def test_which_are_rotated(kernel: Any, rotated: bool) -> None:
     pointers = [weft.MockTensor("fp16")] * (len(kernel.arg_names) - 2)

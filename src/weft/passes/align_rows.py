@@ -205,8 +205,12 @@ def _tell(row: _Row, run: int, shifted: bool, facts: AxisFacts, remarks: RemarkC
 
 
 def _come_back(rows: Sequence[_Row]) -> bool:
-    """Whether what is stored may be accessed by others too than the same row's: who waits for whom is told by plain
-    addresses (lower/order_globals.py)."""
+    """Whether a stored row may overlap another access such that their order may be lost.
+
+    The lowering loads a row where its elements are used, maybe after a store that follows the load. That changes
+    nothing if both access the same elements, each thread its own, nor if they are in different loops or branches, which
+    no load leaves. Barriers between these, and between iterations, follow from addresses (lower/order_globals.py).
+    """
 
     def argument(row: _Row) -> SSAValue | None:
         place = row.base
@@ -216,16 +220,21 @@ def _come_back(rows: Sequence[_Row]) -> bool:
             place = place.owner.operands[0]
         return place
 
-    written_at = [(argument(row), (row.base, *row.terms), row) for row in rows]
-    for written, place, store in written_at:
-        if not store.is_store:
+    accesses = [(argument(row), (row.base, *row.terms), row.op) for row in rows]
+    for written, place, store in accesses:
+        if store.name != "tt.store":
             continue
-        others = [(other, where) for other, where, row in written_at if row is not store and other in (written, None)]
-        if written is None or any(where != place or other is None for other, where in others):
-            return True
-        if others and getattr(store.op.parent_op(), "name", "") != "tt.func":
-            return True
+        is_outside = getattr(store.parent_op(), "name", "") == "tt.func"
+        for other, where, op in accesses:
+            is_same = where == place and (is_outside or op.parent is store.parent)
+            if written is None or other is None or (other is written and not is_same and not _are_apart(op, store)):
+                return True
     return False
+
+
+def _are_apart(one: Operation, two: Operation) -> bool:
+    """Whether they are in different loops or branches, neither of which is in the other."""
+    return not any(a.parent is None or a.parent.is_ancestor(b) for a, b in ((one, two), (two, one)))
 
 
 def _slice(values: Sequence[SSAValue], entry: Block) -> list[Operation] | None:

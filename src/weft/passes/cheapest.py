@@ -39,30 +39,31 @@ from types import MappingProxyType
 Row = list[float]
 Matrix = list[Row]
 Follower = tuple[int, tuple[int, ...], dict[tuple[int, ...], int]]
-"""A choice that is taken out, those on which it depends, and which way it goes for each way of these."""
+"""An eliminated choice, its neighbours, and its best way for each combination of their ways."""
 NOTHING_GIVEN: Mapping[int, int] = MappingProxyType({})
 
 MOST = 4096
-"""Choices that are made in all tries of what cannot be eliminated, at most: half a second where 60 are entangled."""
+"""The most choices that the search makes: half a second if 60 choices cannot be eliminated."""
 AGAIN = 4
-"""How many times as many are made to better those. Of 170 choices 24 tries find nothing, and 70 save 7 to 20 %."""
+"""How many times as many choices improving a solution may make. With 170 choices, 24 tries gain nothing, and 70 save
+7 to 20 %."""
 ROUNDS = 50
-"""How often prices are evened out to find a bound: further rounds raise it by less than a thousandth."""
+"""How often prices are balanced to find a bound: further rounds raise it by less than a thousandth."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What is chosen for each, what it costs, and what no other choices can cost less than."""
+    """The way of each choice, their price, and a lower bound of the price of any solution."""
 
     choices: tuple[int, ...]
     price: float
     bound: float
     is_all: bool = field(default=True, repr=False)
-    """Whether all ways have been tried that need be."""
+    """Whether the search was complete."""
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing can be cheaper, but for what sums are rounded."""
+        """Whether no solution is cheaper, except for the rounding of sums."""
         return self.price - self.bound <= 1e-9 * abs(self.price)
 
 
@@ -74,12 +75,12 @@ class Problem:
         self.pairs: dict[tuple[int, int], Matrix] = {}
 
     def add(self, prices: Sequence[float]) -> int:
-        """A choice; its number."""
+        """Add a choice, and return its number."""
         self.own.append([*prices])
         return len(self.own) - 1
 
     def pay(self, a: int, b: int, prices: Matrix) -> None:
-        """Two choices cost `prices[way of a][way of b]`, besides what they cost already."""
+        """Let two choices cost `prices[way of a][way of b]`, in addition to their present price."""
         if a == b:
             for way, row in enumerate(prices):
                 self.own[a][way] += row[way]
@@ -90,12 +91,12 @@ class Problem:
         self.pairs[a, b] = [[*row] for row in prices] if before is None else _sum(before, prices)
 
     def price(self, choices: Sequence[int]) -> float:
-        """What some choices cost."""
+        """The price of a solution."""
         alone = sum(row[way] for row, way in zip(self.own, choices, strict=True))
         return alone + sum(prices[choices[a]][choices[b]] for (a, b), prices in self.pairs.items())
 
     def cheapest(self, given: Mapping[int, int] = NOTHING_GIVEN, most: int = MOST) -> Solution:
-        """The cheapest choices, some of which may be given, or some near them where `most` do not suffice."""
+        """The cheapest solution with some choices given, or one near it if `most` choices do not suffice."""
         around = self._around()
         rest = self._rest(around, given)
         made = {**rest.solve(most), **given}
@@ -106,14 +107,13 @@ class Problem:
         return Solution(choices, price, price if rest.is_exact else min(price, self.bound(given)), rest.is_exact)
 
     def near(self, solution: Solution, given: Mapping[int, int]) -> float:
-        """What it costs to make some choices otherwise than a solution does, if all that can be eliminated follows, and
-        the rest stays as it is."""
+        """The price of a solution with some choices changed, if those that can be eliminated adapt and others stay."""
         around = self._around()
         kept = {i: solution.choices[i] for i in self._rest(around, given).entangled()}
         return self.price(self._followed(around, {**kept, **given}))
 
     def bound(self, given: Mapping[int, int] = NOTHING_GIVEN) -> float:
-        """What no choices cost less than, found without looking for any."""
+        """A lower bound of the price of any solution, found without a search for one."""
         return self._rest(self._around(), given).bound()
 
     def _around(self) -> list[dict[int, Matrix]]:
@@ -124,7 +124,7 @@ class Problem:
         return around
 
     def _rest(self, around: list[dict[int, Matrix]], given: Mapping[int, int]) -> _Rest:
-        """All but what is given, for a search that takes it apart."""
+        """The problem without the given choices, as a copy for a search to consume."""
         rest = _Rest({i: [*row] for i, row in enumerate(self.own)}, [{**pairs} for pairs in around])
         for i, way in given.items():
             rest.make(i, way)
@@ -133,8 +133,7 @@ class Problem:
     def _improved(
         self, choices: tuple[int, ...], around: list[dict[int, Matrix]], given: Mapping[int, int], most: int
     ) -> tuple[int, ...]:
-        """Make each choice that cannot be eliminated in its other ways, until nothing costs less or too many have been
-        made."""
+        """Try other ways of the choices that cannot be eliminated, until none is cheaper or after too many tries."""
         entangled = self._rest(around, given).entangled()
         ways = [(i, way) for i in entangled for way in range(len(self.own[i]))]
         least, since = self.price(choices), 0
@@ -150,22 +149,22 @@ class Problem:
         return choices
 
     def _followed(self, around: list[dict[int, Matrix]], given: Mapping[int, int]) -> tuple[int, ...]:
-        """The cheapest choices where all that cannot be eliminated is given."""
+        """The cheapest solution if all choices that cannot be eliminated are given."""
         made = {**self._rest(around, given).solve(0), **given}
         return tuple([made[i] for i in range(len(self.own))])
 
 
 class _Rest:
-    """What is left of a problem while choices are eliminated."""
+    """The part of a problem that is left while choices are eliminated."""
 
     def __init__(self, own: dict[int, Row], around: list[dict[int, Matrix]]) -> None:
         self.own, self.around = own, around
         self.is_exact = True
         self.settled = 0.0
-        """What choices cost that are taken out, and on which no other depends."""
+        """The price of eliminated choices that have no neighbours left."""
 
     def solve(self, most: int) -> dict[int, int]:
-        """Choices for all that is left."""
+        """The ways of all choices that are left."""
         followers = self._eliminate()
         made = self._tried(most // len(self.own)) if self.own else {}
         for i, neighbours, best in reversed(followers):
@@ -173,7 +172,7 @@ class _Rest:
         return made
 
     def bound(self) -> float:
-        """What all that is left costs at least."""
+        """A lower bound of the price of all choices that are left."""
         self._eliminate()
         for _ in range(ROUNDS if self.own else 0):
             self._even_out()
@@ -181,7 +180,7 @@ class _Rest:
         return self.settled + sum(map(min, self.own.values())) + sum(min(map(min, m)) for m in pairs)
 
     def entangled(self) -> list[int]:
-        """Those that are left when all others can be eliminated. Nothing else can be asked of this then."""
+        """Choices after whose removal all others can be eliminated. This consumes the object."""
         left: list[int] = []
         self._eliminate()
         while self.own:
@@ -198,7 +197,7 @@ class _Rest:
         return [(i, self.around[i]) for i in self.own]
 
     def _even_out(self) -> None:
-        """Each choice takes from its pairs what each of its ways costs there at least, and gives all equal parts."""
+        """Each choice takes the least price of each of its ways from its pairs, and returns an equal part to each."""
         for i, around in self.around_left():
             least = {j: [min(row) for row in m] for j, m in around.items()}
             total = [sum(prices) for prices in zip(self.own[i], *least.values(), strict=True)]
@@ -209,7 +208,7 @@ class _Rest:
                 self.around[j][i] = _turned(around[j])
 
     def _eliminate(self) -> list[Follower]:
-        """Take out choices until each that is left has three neighbours or more."""
+        """Eliminate choices until all that are left have three neighbours or more."""
         followers: list[Follower] = []
         while self.own:
             i = min(self.own, key=lambda k: len(self.around[k]))
@@ -219,7 +218,7 @@ class _Rest:
         return followers
 
     def _eliminated(self, i: int) -> Follower:
-        """Take out a choice on which at most two depend: what it is for each way of these."""
+        """Eliminate a choice with at most two neighbours: its best way for each combination of theirs."""
         own, around = self.own.pop(i), self._taken(i)
         best: dict[tuple[int, ...], int] = {}
         if not around:
@@ -246,14 +245,14 @@ class _Rest:
         return i, tuple(around), best
 
     def _taken(self, i: int) -> dict[int, Matrix]:
-        """The neighbours of a choice that is taken out."""
+        """Remove a choice from its neighbours, and return its pairs."""
         around, self.around[i] = self.around[i], {}
         for j in around:
             del self.around[j][i]
         return around
 
     def _tried(self, most: int) -> dict[int, int]:
-        """Choices for what is left: that with the most neighbours in each way, or in the one that seems best."""
+        """Solve what is left: try all ways of the choice with the most neighbours, or the most promising."""
         i = self._most_entangled()
         own = self.own[i]
         if len(own) > most:
@@ -273,13 +272,13 @@ class _Rest:
         return min(tries, key=lambda found: found[0])[1]
 
     def make(self, i: int, way: int) -> None:
-        """Make a choice: what its pairs cost then is added to what its neighbours cost alone."""
+        """Make a choice: the prices of its pairs become prices of its neighbours alone."""
         self.settled += self.own.pop(i)[way]
         for j, prices in self._taken(i).items():
             self.own[j] = [a + b for a, b in zip(self.own[j], prices[way], strict=True)]
 
     def _with(self, i: int, way: int, most: int) -> tuple[float, dict[int, int]]:
-        """What all that is left costs with one choice made, and the choices."""
+        """Make a choice; the price of everything that is left, and the ways of all choices."""
         self.make(i, way)
         rows = {k: [*row] for k, row in self.own.items()}
         pairs = [(a, b, m) for a in rows for b, m in self.around[a].items() if a < b]

@@ -1,7 +1,7 @@
 """The passes for GPUs, in order, with the reason for the order.
 
-Apart from `pipelines`, because nothing of this is needed for the CPU: the layouts alone take longer to import than a
-small kernel to compile.
+This is not in `pipelines` because the CPU needs none of it: importing the layouts alone takes longer than compiling a
+small kernel.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ def gpu_pipeline(
     values: bool = False,
     remarks: RemarkCollector = NO_REMARKS,
 ) -> ModuleOp:
-    """Layout IR for a machine, as the lowering takes it, from what `gpu_tile_pipeline` gave.
+    """Turn the result of `gpu_tile_pipeline` into layout IR for a machine, as the lowering takes it.
 
-    `stages` is how many iterations of a loop of products are under way at a time; 1 is none but its own. A program is a
-    cluster of so many `blocks`.
+    `stages` is how many iterations of a loop of products are in flight at a time; with 1, only the current one. A
+    program is a cluster of `blocks` blocks.
 
-    There are no tensor descriptors in it, and scaled products only where the machine has an instruction; an argument
-    that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, assertions know what they
-    are about, and with `values` besides, values that mean nothing are found where they matter (see `check_values`).
+    The result has no tensor descriptors, and scaled products only if the machine has an instruction for them; an
+    argument that was a descriptor is 2 + 2 * rank arguments (see `rewrite_descriptors`). With `debug`, assertions say
+    what they check, and with `values` too, undefined values are reported where they take effect (see `check_values`).
     """
     adds = passes_of(machine)
     bulk = machine.async_proxy
     rewrite_descriptors(module, machine.name, remarks if bulk else NO_REMARKS, marked=bulk)
-    checked = debug and values  # what a value that means nothing reaches is followed through plain products
+    checked = debug and values  # undefined values are tracked through plain products only
     scaled = partial(adds.scaled_layouts, machine=machine, warps=warps)
     decompose_dot_scaled(module, remarks=remarks, kept=lambda op: not checked and blocks == 1 and bool(scaled(op)))
     if checked:
@@ -96,37 +96,37 @@ def gpu_pipeline(
         explain_asserts(module)
     split_products(module, machine, remarks)
     end_idle_programs(module, remarks)
-    cse_dce(module, fuse, remarks)  # so that it is seen which masks are left
+    cse_dce(module, fuse, remarks)  # so that it is known which masks are left
     unroll_short_loops(module, machine.threads(warps), remarks)
-    peel_first_iterations(module, remarks)  # after it: what is written out has no first iteration
+    peel_first_iterations(module, remarks)  # after unrolling: an unrolled loop has no first iteration
     peel_last_iterations(module, machine.threads(warps), remarks)
-    cse_dce(module, fuse, remarks)  # the rewrites repeat themselves for each access
-    join_branches(module)  # after it: equal conditions are one value
-    select_branches(module)  # what is left of them
-    drop_unchanged(module)  # and only then is it seen what loops leave as it is
-    flatten_loops(module, machine.threads(warps), remarks)  # so that it is seen that two loops carry the same
-    divide_once(module)  # so that it is seen that loops carry the same for all elements
-    scalarize_carried(module, pointers=adds.scalar_pointers)  # what can be computed in any layout need not be moved
+    cse_dce(module, fuse, remarks)  # the rewrites above repeat operations for each access
+    join_branches(module)  # after cse_dce, which makes equal conditions one value
+    select_branches(module)  # the branches that are left
+    drop_unchanged(module)  # only now it is known which values loops do not change
+    flatten_loops(module, machine.threads(warps), remarks)  # after it: both loops must carry the same
+    divide_once(module)  # so that the next two find tiles whose elements are equal
+    scalarize_carried(module, pointers=adds.scalar_pointers)  # tiles made from scalars need not move
     narrow_carried(module)
     share_exponentials(module)
     load_rows_once(module)
     early_loads(module)
-    if not debug and drop_selects(module):  # a check wants to know of every element what it is
+    if not debug and drop_selects(module):  # checks need the value of every element
         cse_dce(module)
     adds.before_layouts(module, machine, warps, blocks, remarks)
     assign_layouts(module, machine, warps, blocks, stages > 1 and bool(machine.async_copies), remarks)
     recoalesce(module, remarks)
     adds.after_layouts(module, machine, stages, remarks)
-    store_operands(module, machine, loaded=False, remarks=remarks)  # before it is known how much memory copies leave
+    store_operands(module, machine, loaded=False, remarks=remarks)  # before copies take the memory
     pipeline_loads(module, machine, stages, remarks)
     if bulk:
         unmark(module, remarks)
     store_operands(module, machine, loaded=True, remarks=remarks)
-    adds.after_copies(module, machine, remarks)  # what is left to store, now that it is known what is copied
+    adds.after_copies(module, machine, remarks)  # the stores that are left
     convert_late(module)
-    align_rows(module, remarks)  # last: what is a row's access is no load or store any more
+    align_rows(module, remarks)  # last, because accesses of rows are no loads and stores any more
     early_rows(module)
-    cse_dce(module, fuse)  # addresses of the iterations as they were, and what the first iterations repeat
+    cse_dce(module, fuse)  # old addresses of loops, and what first iterations repeat
     drop_unchanged(module)
     return module
 
@@ -139,17 +139,15 @@ def layout_pipeline(
     debug: bool = False,
     values: bool = False,
 ) -> ModuleOp:
-    """Layout IR that somebody wrote, a Gluon kernel's or a file's, as the lowering takes it; `debug` and `values` as
-    for `gpu_pipeline`.
+    """Prepare layout IR of a Gluon kernel or a file for the lowering; `debug` and `values` are as for `gpu_pipeline`.
 
-    Its layouts are what its author chose, and stay, unless the author lets them go with `relayout`; remarks say what
-    that would bring.
+    Layouts stay as the author chose them, unless `relayout` permits other ones; remarks say what that would gain.
     """
     structure_branches(module)
     inline_calls(module)
     if values:
         check_values(module)
-        if all(op.name != "ttg.warp_specialize" for op in module.walk()):  # whose partitions do not meet
+        if all(op.name != "ttg.warp_specialize" for op in module.walk()):  # its partitions do not meet at barriers
             check_stores(module, barriers=True)
     if debug:
         explain_asserts(module)

@@ -114,7 +114,7 @@ class _Behind:
         return self.build.add(op.name, given, [(value.elem, value.count)], dict(op.attrs)).result
 
     def linear(self, op: LaneOp) -> Value:
-        """Of the thread's number as if it were another one."""
+        """The addresses, computed from the hidden copy of the thread's number."""
         lanes, build = self.program.lanes.bit_length() - 1, self.build
         lane = op.attrs["lane"]
         bases = (*lane, *[0] * (lanes - len(lane)), *op.attrs["warp"])

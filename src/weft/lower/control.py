@@ -174,7 +174,7 @@ def _local_barrier(c: Context, op: Operation) -> None:
 
 @lowering("gpu.barrier")
 def _barrier(c: Context, op: Operation) -> None:
-    """Of the whole program: what it has stored it may load again, in whichever of its blocks."""
+    """A barrier of the whole program: after it, every block may load what any block has stored."""
     parent = op.parent_op()
     while parent is not None and parent.name not in ("ttg.warp_specialize", "ttg.warp_specialize.partitions"):
         parent = parent.parent_op()

@@ -40,7 +40,7 @@ def copied(c: Context, mask: SSAValue, order: Sequence[int], vector: int, width:
     firsts = order[::vector]
 
     def registers(part: SSAValue) -> list[tuple[int, ...]]:
-        """Those of each copy."""
+        """The registers of each copy."""
         return [tuple(alike(c, [part], order[i : i + vector])) for i in range(0, len(order), vector)]
 
     if _is_constant(registers(mask)):

@@ -34,7 +34,7 @@ from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Valu
 from .granules import granule_of
 
 LEAST_THREADS = 256
-"""Of a block: smaller ones have others beside them with as many registers as there may be."""
+"""The fewest threads of a block: beside smaller ones, other blocks fit even if a thread has all registers."""
 SPARE = 12
 """Registers of a thread that are to be left for what is not counted, if two blocks are to fit."""
 ALIASES = ("rename", "join")
@@ -131,7 +131,7 @@ class _Run:
         self.left = {op.result for op in ops if uses[op.result] > uses_in_run[op.result]}
         """What is used behind the run."""
         self.needs: dict[Piece, list[Piece]] = {}
-        """Of each piece, those that it is made of, those with the longest ways first."""
+        """The pieces from which each piece is computed, those with the longest chains first."""
         self.words: dict[Piece, int] = {}
         """What is loaded or computed from that, in words."""
         self.outside: set[Value] = set()

@@ -48,7 +48,7 @@ FEW_ON_THE_WAY = 16
 FEW_BEHIND = 8
 """Words of tiles that are loaded behind a barrier, a part of each, for which there is room too."""
 SPARE = 4
-"""Of them, those that may be on their way from memory."""
+"""How many of these words may be in flight from memory."""
 MOST = 6
 """Operations by which something may be made again."""
 PARKED_AT_A_TIME = 4
@@ -69,7 +69,7 @@ class Plan:
     blocks: int
     """How many blocks are to run at a time."""
     live: list[list[Value]] = field(default_factory=list)
-    """Of each barrier: those that are there before and wanted behind it, in order."""
+    """The values that are live across each barrier, in order."""
     parked: dict[Value, int] = field(default_factory=dict)
     """How many words of a value, the first ones, are in shared memory, from when they are computed on."""
     places: dict[Value, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Plan:
     words: int = 0
     """How many words of shared memory a thread has for all of them."""
     spare: list[int] = field(default_factory=list)
-    """Of each part: words that may be on their way from memory beside what is held when it begins."""
+    """The words that may be in flight from memory in each part, besides those that are held when it begins."""
     again: int = 0
     """How many values are made again behind barriers."""
 

@@ -77,9 +77,9 @@ class _Writer:
         """The place of a parked register: words behind the first."""
         self.part = 0
         self.zero: Value | None = None
-        """Of this part: what makes operands new to compilers."""
+        """The hidden zero of this part, which makes operands new to compilers."""
         self.halves: tuple[Value, ...] = ()
-        """Of this part: by how much words are shifted for their lower halves, and the mask of their upper ones."""
+        """The shift for the lower halves of words, and the mask of their upper halves, in this part."""
         self.parked: Parked | None = None
         self.open: list[Value] = []
         """Sums of parts of tiles that have not been used yet."""
@@ -451,7 +451,7 @@ class _Ahead:
         self.writer, plan = writer, writer.plan
         self.loads: list[Value] = []
         self.live: list[Value] = []
-        """Of what the stored tile is made of: what is loaded now, and what has been held across the last barrier."""
+        """What the stored tile is computed from: values loaded now, and values held across the last barrier."""
         if writer.part < len(plan.live) or not plan.live or plan.blocks < 2:
             return
         todo = [value]

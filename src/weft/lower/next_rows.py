@@ -55,7 +55,7 @@ MOST_AT_ONCE = 0.5
 GRANULE, MOST = 16, 1 << 20
 """A prefetch begins at a multiple of so many bytes and has a multiple of them; and it has fewer than the second."""
 WORD_BITS = 32
-"""Of a register."""
+"""Bits of a register."""
 SLT = 2
 """The predicate of a signed comparison."""
 
@@ -262,7 +262,7 @@ def _are_words(op: Operation) -> bool:
 
 
 def _bytes_of(op: Operation) -> int:
-    """Of the tile of a row."""
+    """The bytes of a row's tile."""
     tile = op.results[0].type
     assert is_tensor(tile)
     return shape_of(tile)[0] * ELEMENT_BITS[elem_of(tile)] // 8

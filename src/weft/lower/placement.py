@@ -118,7 +118,7 @@ def _room(program: LaneProgram, total: int) -> int:
 
 
 def _spread(buffers: Sequence[Allocation], lives: Lives, offsets: Offsets, room: int) -> Offsets:
-    """As few bytes as possible that two buffers share: in the same total, and of small ones, in more room."""
+    """Let buffers share as few bytes as possible: within the same total, and small buffers within `room`."""
     total, spread = _total(buffers, offsets), dict(offsets)
     for i in sorted(spread, key=lambda i: buffers[i].bytes):
         others = {k: at for k, at in spread.items() if k != i}

@@ -22,7 +22,7 @@ from .telling import tell_combined
 
 WORD_BITS = 32
 MANY_WAYS = 8
-"""From so many results of warps on, lanes share the work of combining them."""
+"""From so many results of warps on, lanes divide the work of combining them."""
 MANY_WORDS = 16
 """Words of results of warps above which lanes share them, as a thread that reads all has registers for nothing else."""
 DEAR = 3

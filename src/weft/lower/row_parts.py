@@ -83,7 +83,7 @@ class _Chain:
     is_masked: bool = False
     """Whether from the mask that says which elements are there."""
     cost: int = 0
-    """Of all operations together."""
+    """The cost of all operations together."""
 
 
 class Loading(Protocol):
@@ -123,7 +123,7 @@ class Parts:
         self.waiting: dict[SSAValue, int] = {}
         """Rows that wait in shared memory (kept_rows.py), and how many of their parts."""
         self.ends: dict[SSAValue, Value] = {}
-        """Of each row that is loaded, the first and the last elements."""
+        """The first and the last elements of each loaded row."""
         self.others: dict[SSAValue, Value] = {}
         """And what is there instead of those beyond them."""
         self.kept: dict[SSAValue, list[Value]] = {}

@@ -48,7 +48,7 @@ class Runs:
         self.vector = min(self.run, VECTOR_BYTES // self.size)
         """Elements of the aligned vectors that are loaded or stored at once."""
         self.distance = c.number(0)
-        """By how many bytes runs lie behind vectors."""
+        """The distance in bytes from a vector's beginning to a run's."""
         self.before = c.number(0)
         """How many elements must be there before a run, for it to be whole."""
         self.needed = c.number(self.run)

@@ -162,7 +162,7 @@ class _Vectors:
         self.half = self.width // 2
         self.is_small = runs.size < WORD_BYTES
         self.vectors = runs.run // runs.vector
-        """As many as a run is long."""
+        """The number of vectors in a run's length."""
         self.is_far = None if distance is not None else runs.compare(_in_words(c, runs), ">=", c.number(self.half))
         self.loads = 2 if distance is None or self._missing(distance) else 1
         """The vectors; and what the lane at the edge needs of others, if it does."""
@@ -171,7 +171,7 @@ class _Vectors:
         self.neighbour = c.build.op("arith.andi", [c.plus(c.lane(), self._chosen(-1, 1)), c.number(lanes - 1)], "i32")
 
     def _chosen(self, far: int, near: int) -> Value:
-        """One of two numbers, by whether the second vector has the greater part of a run, or the first."""
+        """`far` if the second vector has the greater part of a run, else `near`."""
         c, distance = self.c, self.distance
         if distance is not None:
             return c.number(far if distance.words >= self.half else near)
@@ -236,7 +236,8 @@ class _Vectors:
             moved = c.build.select(self.is_edge, _of_each(c, edge[0], self.half, at_edge), sent)
 
         def some(start: int, count: int) -> Value:
-            """So many words of each run, from one on of its own vectors; those before are the other's."""
+            """`count` words of each run, from word `start` of its own vectors on; words outside of these come from the
+            neighbour."""
             places = list[tuple[Value, int]]()
             for k in range(len(self.runs.places)):
                 for i in range(start, start + count):

@@ -29,7 +29,7 @@ from .fold import int_of
 
 Monomial = tuple[SSAValue, ...]
 MOST_TERMS = 24
-"""Of a polynomial: a longer one is not worth its scalars."""
+"""Terms of a polynomial: a longer one is not worth computing its scalars."""
 
 
 class NotAffine(Exception):

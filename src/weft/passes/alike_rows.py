@@ -135,7 +135,7 @@ class _Fewer:
         return self._made[key]
 
     def all_of(self, values: Sequence[SSAValue], dim: int) -> list[SSAValue] | None:
-        """Of several; None where one cannot be computed."""
+        """The same for several values; None if one cannot be computed."""
         found = [self.of(x, dim) for x in values]
         return None if None in found else [x for x in found if x is not None]
 

@@ -134,7 +134,7 @@ def _held(ops: list[Operation]) -> dict[Operation, int]:
     """For each reduction, how many words of 32 bits are there before it and needed after it, in the whole block."""
     number = {op: i for i, op in enumerate(ops)}
     sources: dict[SSAValue, set[SSAValue]] = {}
-    """Of each tile: the tiles from which it can be computed at little cost."""
+    """The tiles from which each tile can be computed cheaply."""
     needed: dict[SSAValue, int] = {}
     for op in ops:
         used = set[SSAValue]().union(*(sources.get(x, set()) for x in op.operands))
@@ -159,7 +159,7 @@ def _reduced(ops: Sequence[Operation], least: int, are_stored: bool) -> list[Ope
     """The loads of rows, if each is reduced at least `least` times, and stored if `are_stored`, and if nothing
     expensive is computed from them for several of these; otherwise none."""
     users: dict[SSAValue, set[Operation]] = {}
-    """Of each tile: the reductions and stores that are computed from it."""
+    """The reductions and stores that are computed from each tile."""
     loads = list[Operation]()
     for op in reversed(ops):
         after = set[Operation]({op} if op.name in ("tt.reduce", "tt.store") else ())

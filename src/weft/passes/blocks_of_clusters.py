@@ -103,7 +103,7 @@ class Clusters:
         self.products: dict[Operation, Bases] = {}
 
     def default(self, shape: Sequence[int]) -> Bases:
-        """Of a tile of which nothing is known."""
+        """The division of a tile of which nothing is known."""
         return _along(shape, range(len(shape)), self.blocks) if self.blocks > 1 else ()
 
     def of(self, value: SSAValue) -> Bases:

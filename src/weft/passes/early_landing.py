@@ -26,9 +26,9 @@ from weft.machines import Machine
 
 COPY_BYTES = 16
 INSTRUCTIONS, OF_A_COPY = 50, 5
-"""Of an iteration, and those for a copy of a thread: what this compiler writes, on every machine."""
+"""Instructions of an iteration, and those for one copy of a thread, as this compiler writes them for every machine."""
 REGISTERS, REGISTERS_OF_A_COPY = 16, 4
-"""Of a thread beside results of products, and those for a copy: two addresses."""
+"""Registers of a thread besides results of products, and those for one copy (two addresses)."""
 
 
 def warps_by_registers(machine: Machine, bytes: int, warps: int, words: int) -> int:
@@ -48,5 +48,5 @@ def lands_early(machine: Machine, stages: int, bytes: int, warps: int, at_a_time
 
 
 def _copies(bytes: int, threads: int) -> int:
-    """Of a thread."""
+    """The copies of a thread."""
     return -(-bytes // (COPY_BYTES * threads))

@@ -111,7 +111,7 @@ class Prices:
         return 1 << len({basis[axis] for basis in linear.bases["register"] if basis[axis] > nearest})
 
     def work(self, layout: AnyLayout, shape: Sequence[int], instructions: float) -> float:
-        """So many instructions for each element, in the registers that have one that no other has."""
+        """The price of `instructions` for each element, once for registers that hold copies of one element."""
         linear = linear_of(layout, shape)
         return instructions * self.machine.select * (1 << f2.rank(linear.in_columns("register")))
 
@@ -216,7 +216,8 @@ class Prices:
 
 
 def _pieces(linear: LinearLayout) -> int:
-    """Of how many pieces of a thread's number its place in a tile is made: bits that follow each other in both."""
+    """The number of pieces into which a thread's number is cut to compute its place in a tile: runs of bits that are
+    consecutive in both."""
     pieces, last = 0, [0]
     for dim in ("lane", "warp"):
         for basis in linear.bases[dim]:
@@ -237,7 +238,7 @@ class _Touched:
     lines: float
     sectors: float
     bytes: int
-    """Those that it moves, each once."""
+    """The bytes that it moves, each counted once."""
 
 
 def _touched(

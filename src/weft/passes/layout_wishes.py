@@ -35,7 +35,7 @@ class Wanted:
     rank: int
     layout: AnyLayout
     source: tuple[Leader, AnyLayout] | None = None
-    """Of what it is what a neighbour has, if the operation did not ask for it itself."""
+    """The neighbour and the layout of which this is the image; None if the operation itself asks for it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ def _all(shape: tuple[int, ...]) -> Dims:
 
 
 def _wide(shape: tuple[int, ...], dims: Dims) -> Dims:
-    """Those of some dimensions along which there is more than one element."""
+    """The dimensions, of those given, along which there is more than one element."""
     return frozenset(d for d in dims if shape[d] > 1)
 
 

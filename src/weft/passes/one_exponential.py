@@ -25,7 +25,7 @@ from weft.ops.libdevice import overloads
 from .removal import remove
 
 FUNCTIONS = ("exp", "exp2")
-"""Of libdevice, as `tl.extra.libdevice` names them."""
+"""Functions of libdevice, as `tl.extra.libdevice` names them."""
 
 
 @cache

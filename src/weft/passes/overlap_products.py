@@ -92,7 +92,7 @@ VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "tt
 OTHER_WORDS = 32
 """Registers for addresses, counters and rows, beside the tiles of an iteration."""
 MANY_RESULTS = 64
-"""Of a product, in registers of a thread: while two blocks' threads use them, the products of the other block end."""
+"""Registers of a product's result: while one of two blocks computes with so many, the other's products end."""
 FEW_OTHERS = 24
 """The same beside the tiles of an iteration without the operand of its last product, which is made when others are done
 with."""

@@ -48,7 +48,7 @@ MOST_IN_ALL = 64
 """Registers of a lane for the parts of all sums of a loop; sums beyond them stay."""
 
 LEAST_BITS = 32
-"""Of floats that are added in another order."""
+"""The fewest bits of floats whose sums may be taken in another order."""
 
 _FLOATS: dict[type[Operation], float] = {
     arith.AddfOp: -0.0, arith.MaxnumfOp: nan, arith.MaximumfOp: -inf, arith.MinnumfOp: nan, arith.MinimumfOp: inf,

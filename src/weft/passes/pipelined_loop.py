@@ -39,7 +39,7 @@ from .removal import remove
 from .unroll_loops import known_iterations
 
 MANY_BLOCKS = 3
-"""Of a multiprocessor, of which the others have copies under way while one waits for its own."""
+"""With so many blocks on a multiprocessor, others have copies in flight while one waits for its own."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class CopiedLoad:
 
     @property
     def bytes(self) -> int:
-        """Of one buffer."""
+        """The size of one buffer."""
         return prod(shape_of(self.load.result.type)) * bit_width(element_of(self.load.result.type)) // 8
 
     def memory(self, count: int = 0) -> MemDescType:
@@ -189,7 +189,7 @@ class PipelinedLoop:
         return c.memory(count)
 
     def in_slot(self, b: Builder, c: CopiedLoad, buffers: SSAValue, slot: SSAValue) -> SSAValue:
-        """One of the buffers of a load."""
+        """The buffer of a load in a slot."""
         return b.create(ttg.MemDescIndexOp, (buffers, slot), (self.memory(c),)).result
 
     def tile(self, b: Builder, c: CopiedLoad, buffer: SSAValue) -> SSAValue:

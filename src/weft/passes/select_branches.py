@@ -24,7 +24,7 @@ from .fold import int_of
 from .removal import put_in_place
 
 OPERATIONS = 8
-"""That both sides have at most: more are left to a branch."""
+"""The most operations of both sides: branches with more stay."""
 DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 
 

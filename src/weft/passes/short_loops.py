@@ -41,7 +41,7 @@ MOST_ITERATIONS = 8
 """More loads under way hide no more, and code takes time to compile."""
 
 MOST_INSTRUCTIONS = 512
-"""Of a thread, in all iterations, where an operation is one for each element."""
+"""The most instructions of a thread in all iterations, counting one for each operation and element."""
 
 MOST_LOADED = 32
 """Registers of a thread for what all iterations load."""

@@ -24,7 +24,7 @@ ACCESSES = ("tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_
 VIEWS = ("tt.broadcast", "tt.expand_dims", "tt.splat")
 """Operations that are made anew in every layout that is wanted of their result."""
 MOVED_VIEWS = ("tt.trans", "tt.reshape")
-"""So are these, of a tile that repeats the elements of a smaller one: the smaller one is moved."""
+"""These are computed again too if their operand repeats the elements of a smaller tile: then the smaller one moves."""
 FREE = {
     *("arith.constant", "tt.make_range", "tt.addptr", "tt.bitcast", "tt.int_to_ptr", "tt.ptr_to_int", *VIEWS),
     *(name for name in ELEMENTWISE if ROWS[name].cost == 1 or ROWS[name].kind.source == "int"),

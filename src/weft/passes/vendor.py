@@ -41,7 +41,7 @@ class VendorPasses:
     def asked(
         self, op: Operation, entries: Sequence[Instruction], machine: Machine, chained: bool
     ) -> Sequence[Instruction]:
-        """Of the matrix instructions that can do a product, those that are asked for."""
+        """The matrix instructions that the launch asks for, of those that can compute a product."""
         return entries
 
     def before_layouts(

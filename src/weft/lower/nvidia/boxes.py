@@ -44,7 +44,7 @@ class Boxes:
         return self.box[::-1]
 
     def bytes(self, width: int) -> int:
-        """Of a box, of elements of so many bytes."""
+        """The size of a box whose elements have `width` bytes."""
         return prod(self.box) * width
 
 

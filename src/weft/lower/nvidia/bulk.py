@@ -144,7 +144,7 @@ class _Transfer:
         self.shared = c.plus(c.build.linear(offsets, (), by_warp, by_block), c[buffer]) if moved else c[buffer]
 
     def tell(self, access: str) -> None:
-        """By which boxes the tile is moved."""
+        """Report the boxes by which the tile is moved."""
         if self.c.program.remarks:
             tile = memory_text(self.tile)
             boxes = len(self.boxes.offsets), self.boxes.box, self.boxes.swizzle, self.warps

@@ -132,7 +132,7 @@ def _product(a: Range, b: Range) -> Range:
 
 
 def _either(a: Range, b: Range) -> Range:
-    """One of the two, as where one of them may be NaN."""
+    """The range of a number that is in one of two ranges, as if one of them may be NaN."""
     return min(a[0], b[0]), max(a[1], b[1])
 
 

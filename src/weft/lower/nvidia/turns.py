@@ -10,7 +10,7 @@ from ..context import Context
 from .table import lowering
 
 _SECOND_GROUP = (0, 0, 1)
-"""By the bits of a warp's number: 1 from the fifth warp on."""
+"""The warp group by the bits of a warp's number: 1 from the fifth warp on."""
 
 
 @lowering("ttng.warp_group_turn")

@@ -66,7 +66,8 @@ LONG_ROW, SHORT_ROW = 128, 64
 """Bytes of a block's row. The copy engine requests 128 bytes at most at a time, and so one row at a time even if rows
 are shorter."""
 COPY_BYTES, MANY_COPIES = 16, 16
-"""Of a copy by a thread; and how many of them in an iteration take longer than a copy by the engine takes to begin."""
+"""Bytes of one copy by a thread, and how many of these in an iteration take longer than it takes to begin one by the
+engine."""
 
 
 def bulk_copies(loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | None:

@@ -41,11 +41,11 @@ from ..rewrite_descriptors import DESCRIBED, DESCRIPTOR
 from .pointed_tensors import pointed_tensor
 
 MADE = "tt.made"
-"""Of an argument that is a tensor map: the tensor that whoever launches the kernel makes it for."""
+"""The attribute of a tensor map among the arguments that names the tensor for which the launch makes it."""
 MADE_TENSORS = "made_tensors"
 """The option by which loads through pointers stay as they are."""
 NOT_MADE = "weft.no_made_tensors"
-"""Of a module with that option."""
+"""The attribute of a module with that option."""
 WITHOUT_MAPS = (
     "loads through pointers stay in a kernel without tensor maps of what pointers describe (made_tensors=False, "
     "or a launch whose sizes and strides describe no tensor)"
@@ -65,7 +65,7 @@ class BulkLoad:
     at: tuple[Sum, ...]
     """Where the block begins, rows and columns last."""
     layout: NVMMASharedLayout
-    """Of the tile in shared memory."""
+    """The layout of the tile in shared memory."""
     tensor: MadeTensor | None = None
     """What its map is made for; None for a descriptor among the arguments."""
     transposed: bool = False
@@ -81,7 +81,7 @@ class BulkLoad:
 
     @property
     def bytes(self) -> int:
-        """Of a block; in a cluster, of the part that one of its blocks has."""
+        """The size of the tile; in a cluster, of the part that one block has."""
         tile = self.load.result.type
         parts = 1 << sum(any(basis) for basis in self.layout.cga_layout)
         return prod(ir.shape_of(tile)) * ir.bit_width(ir.element_of(tile)) // 8 // parts
@@ -166,7 +166,7 @@ def _is_matrix(base: BlockArgument, form: Form) -> bool:
 
 
 def _stride_of_rows(base: BlockArgument) -> SSAValue:
-    """Of a descriptor of rank 2: base, padding, two sizes, two strides."""
+    """The stride of a descriptor of rank 2, whose parts are base, padding, two sizes, two strides."""
     return base.block.args[base.index + 4]
 
 

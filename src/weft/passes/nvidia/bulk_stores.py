@@ -47,7 +47,7 @@ from .pointed_tensors import PointedTensor, stored_tensor, tensor_of_descriptor
 ACCESSES = ("tt.load", "tt.store", "tt.atomic_store", "tt.atomic_rmw")
 ATOMIC = ("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.call")
 PART_ROWS = 16
-"""Of the result of a product of warp groups that a warp holds, one below the other."""
+"""Consecutive rows of a wgmma result that a warp holds."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class BulkStore:
     """The tile as the warps hold it."""
     tensor: PointedTensor
     layout: NVMMASharedLayout
-    """Of the tile in shared memory."""
+    """The layout of the tile in shared memory."""
     part: tuple[int, int] | None
     """Rows and columns that the copy engine stores for a warp at a time; None if it stores the tile for all."""
 
     @property
     def bytes(self) -> int:
-        """Of the tile; in a cluster, of the part that one of its blocks has."""
+        """The size of the tile; in a cluster, of the part that one block has."""
         whole = prod(ir.shape_of(self.value.type)) * ir.bit_width(ir.element_of(self.value.type)) // 8
         return whole >> len(self.layout.cga_layout)
 

@@ -47,7 +47,7 @@ from .warpgroup_products import GROUP
 ROOM = 208
 """Registers of a thread that its tiles may take: of 240, the others are for addresses and what is under way."""
 LEAST_ROWS, LEAST_COLUMNS = 64, 64
-"""Of what a warp group multiplies at a time."""
+"""The fewest rows and columns that a warp group multiplies at a time."""
 PARTS = range(2)
 PER_ELEMENT = ELEMENTWISE | {"tt.addptr", "tt.load", "tt.store"}
 
@@ -103,7 +103,7 @@ def _dim_of(loop: scf.ForOp, product: tt.DotOp, machine: Machine, warps: int) ->
 
 
 def _registers(type: Attribute, warps: int) -> int:
-    """Of a thread, for a tile of numbers that are no integers."""
+    """Registers of a thread for a tile of floats."""
     element = ir.element_of(type)
     if not is_tensor(type) or not ir.is_float(element):
         return 0

@@ -47,7 +47,7 @@ class State:
     unfenced: Written = field(default_factory=dict)
     """Since the last fence."""
     copied: Written = field(default_factory=dict)
-    """By copies that may be under way; it is unfenced when they were waited for."""
+    """Bytes written by copies that may be in flight; they count as unfenced after the wait for these."""
 
     def copy(self) -> State:
         """The same, to go on from here in another way."""

@@ -38,7 +38,7 @@ from ..removal import remove
 
 MOVED = (LocalAllocOp, LocalLoadOp, FenceAsyncSharedOp)
 ENOUGH_WARPS = 16
-"""Of so many, some compute while others wait."""
+"""Of so many warps on a multiprocessor, some compute while others wait."""
 VIEWS = ("ttg.memdesc_trans", "ttg.memdesc_reshape", "ttg.memdesc_subslice", "ttg.memdesc_index")
 
 
@@ -92,7 +92,7 @@ class _Row:
             old.replace_uses_with_if(new, lambda use: use.operation is not wait)
 
     def wanted(self) -> set[Operation]:
-        """Of what is between products, that from which their operands are made."""
+        """The operations between products from which their operands are computed."""
         between, wanted = set(self.between), set[Operation]()
         todo = [x.owner for op in self.products for x in op.operands]
         for op in each_once(todo):

@@ -28,7 +28,7 @@ from ..effects import shareable
 from ..removal import remove
 
 MOST_REGISTERS = 8
-"""Of a thread, that such a row may take."""
+"""Registers of a thread that such a row may take."""
 
 
 def load_by_warp(loop: scf.ForOp, machine: Machine) -> None:
@@ -69,7 +69,7 @@ def _of_warp(op: ConvertLayoutOp) -> LayoutAttr | None:
         return None
 
     def bases(first: int, count: int) -> list[list[int]]:
-        """Of so many threads that have parts of `first` elements each; those that find none left have copies."""
+        """The bases of `count` threads with `first` elements each; threads for which none are left have copies."""
         return [[first << i if first << i < size else 0] for i in range(count.bit_length() - 1)]
 
     own, of_lanes = bases(1, each), bases(each, lanes)

@@ -52,7 +52,7 @@ UNBOUNDED = 1 << 31
 MOST_OUTER = 3
 """Dimensions of a tensor map beside rows and columns."""
 MOST_FACTOR = 1 << 12
-"""Of what moves along a row: more is no step from block to block, and may be more than 32 bits in all."""
+"""The largest factor in a column: larger ones are not steps between blocks, and may exceed 32 bits in all."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Assuming(IntegerBounds):
 
 
 def pointed_tensor(op: tt.LoadOp, loop: scf.ForOp) -> PointedTensor:
-    """That of a load of a loop for its products. NotAffine where there is none."""
+    """The tensor of a load in a loop for its products. NotAffine if there is none."""
     volatile = op.properties.get("isVolatile")
     if volatile is not None and ir.int_value(volatile):
         raise NotAffine("are volatile")
@@ -168,7 +168,7 @@ def stored_tensor(op: tt.StoreOp | tt.AtomicRMWOp) -> PointedTensor:
 
 
 def tensor_of_descriptor(base: BlockArgument) -> MadeTensor:
-    """That of rows and columns which a descriptor among the arguments describes, whose first part is `base`."""
+    """The tensor of a descriptor of rank 2 among the arguments, whose first part is `base`."""
     _, _, *sizes, stride, _ = (base.block.args[base.index + i] for i in range(6))
     shape, strides = (tuple(_polynomial(Sum.scalar(v)) for v in part) for part in (sizes, [stride]))
     return MadeTensor(_number(base), (), shape, (*strides, _polynomial(ONE)))
@@ -368,7 +368,7 @@ def _coordinates(
 
 
 def _moving(limit: Sum) -> Sum:
-    """Of the offset of a limit what is made of no argument, and is no number."""
+    """The part of a limit's offset that depends on no argument and is not constant."""
     moving = limit.split(lambda v: not is_argument(v))[0]
     return moving - Sum.number(moving.known_part)
 

@@ -38,9 +38,10 @@ from .specialized_loops import are_used_at_once, made_of
 ROOM = 208
 """Registers of a thread that the sum and two products may take: of 240, the others are for addresses and scales."""
 BUFFERS = 4
-"""Of each operand: two are read by products under way, and with one more the copies come too late (156 us for 144)."""
+"""Buffers of each operand: products in flight read two, and with only one more, copies come too late (156 us instead of
+144)."""
 MOST_STEP = 1 << 24
-"""Of a loop: twice as much is a number of 32 bits too."""
+"""The largest step of a loop: twice as much must fit in 32 bits too."""
 
 Values: TypeAlias = dict[SSAValue, SSAValue]
 
@@ -101,7 +102,7 @@ class ProductAhead:
         self.behind = {op for p in part.products for op in made_of(p.d, self.body)} - {end}
         arguments = self.body.args[1 : len(self.loop.results) + 1]
         self.sums = [i for i, x in enumerate(end.operands) if x.owner in self.behind]
-        """Of what the loop carries, by number: what is made of the product. The others are known before it."""
+        """The numbers of the loop-carried values that are computed from the product. The others are known before it."""
         self.known = [i for i in range(len(self.loop.results)) if i not in self.sums]
         sums = {arguments[i] for i in self.sums}
         self.of_sums = {op for x in sums for op in made_of(x, self.body)}

@@ -43,7 +43,7 @@ class Begun:
 
     product: SharedProductOp
     value: SSAValue | None
-    """By what name the iteration knows its result; None where another product has taken that over."""
+    """The value by which the iteration knows its result; None if another product has taken it over."""
     before: bool
     """Whether the iteration before has begun it."""
 
@@ -59,7 +59,7 @@ class Wait:
 
 
 REGISTERS, OTHER_WORDS = 240, 24
-"""Of a thread that multiplies, beside another group of warps that does; and those for addresses, counters and rows."""
+"""Registers of a thread if two warp groups multiply, and how many of them are for addresses, counters and rows."""
 
 Step: TypeAlias = Operation | Wait
 

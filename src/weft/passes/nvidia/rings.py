@@ -43,7 +43,7 @@ class Buffers:
 
 
 def buffers_of(b: Builder, loads: Sequence[BulkLoad], rows: Sequence[Row], count: int) -> tuple[Buffers, ...]:
-    """So many buffers for each of some loads; right operands of products side by side lie side by side."""
+    """`count` buffers for each load; right operands of products side by side are adjacent."""
     made: dict[BulkLoad, Buffers] = {}
     for row in rows:
         if row.operands and row.operands[0].load in loads and row.operands[0].load not in made:
@@ -72,7 +72,7 @@ class Ring:
 def ring_of(
     b: Builder, early: Builder, group: Group, rows: Sequence[Row], count: int, warps: int, blocks: int, several: bool
 ) -> Ring:
-    """So many buffers, which all warps of all blocks empty; their mbarriers are made `early`."""
+    """A ring of `count` buffers, which all warps of all blocks empty; its mbarriers are initialised at `early`."""
     buffers = buffers_of(b, group.loads, rows, count)
     full, empty = (early.create(ttg.LocalAllocOp, (), (words(count, blocks),)).result for _ in range(2))
     of = f"{group.loads[0].base.name_hint}_" if several else ""
@@ -101,7 +101,7 @@ def slot_before(b: Builder, count: int, slot: SSAValue) -> SSAValue:
 
 
 def words(count: int, blocks: int = 1) -> MemDescType:
-    """So many mbarriers, in each block of a cluster."""
+    """The type of `count` mbarriers, in each block of a cluster."""
     layout = SwizzledSharedLayout(1, 1, 1, [0], [[0]] * (blocks.bit_length() - 1))
     return memdesc((count, 1), i64, layout, mutable=True)
 

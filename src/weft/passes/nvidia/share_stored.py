@@ -63,7 +63,7 @@ class _Again:
 
 
 def _all_bytes(module: ModuleOp) -> int:
-    """Of all tiles in shared memory, and the largest that is moved between threads."""
+    """The bytes of all tiles in shared memory, plus those of the largest layout conversion."""
     total = largest = 0
     for op in walk(module):
         if isinstance(op, LocalAllocOp):

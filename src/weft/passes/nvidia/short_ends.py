@@ -32,7 +32,7 @@ from .bulk_loads import BulkLoad
 from .rings import next_slot
 
 STEP_BYTES = 32
-"""Of an operand, along K, that an instruction multiplies."""
+"""Bytes of an operand along K that one instruction multiplies."""
 
 Values: TypeAlias = dict[SSAValue, SSAValue]
 

@@ -51,7 +51,7 @@ class Operand:
 
     @property
     def columns(self) -> int:
-        """Of what a block has."""
+        """The number of columns that a block of a cluster has."""
         return own_shape(self.load.block, self.load.copied.cga_layout)[self.dim]
 
     @property
@@ -83,7 +83,7 @@ class Row:
 
     @property
     def loads(self) -> list[BulkLoad]:
-        """Those of the right operands, in the order in which they lie in memory."""
+        """The loads of the right operands, in their order in memory."""
         return [x.load for x in self.operands]
 
     @property

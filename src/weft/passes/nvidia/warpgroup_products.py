@@ -196,7 +196,7 @@ def allocated(
 
 
 def _cycles(value: SSAValue, layout: NVMMASharedLayout, machine: Machine) -> float:
-    """Of storing a tile so."""
+    """The cycles of storing a tile in a layout."""
     source, bits = layout_of(value.type), bit_width(element_of(value.type))
     try:
         return plan_local_access(source, layout, list(shape_of(value.type)), bits, machine, store=True).cycles

@@ -1,4 +1,4 @@
-"""Tiles that blocks of a cluster hold together, where an operation works within each block.
+"""Give each block of a cluster a whole tile for operations that work within a block.
 
     block 0    rows 0 to 31            block 0    rows 0 to 63
     block 1    rows 32 to 63    ->     block 1    rows 0 to 63

@@ -1,4 +1,4 @@
-"""What a block alone on its multiprocessor loads is used up some registers at a time, where two blocks fit in then.
+"""Use up loaded registers a few at a time if that makes room for a second block on a multiprocessor.
 
     %a = load global, 32 registers             %a0 = load global, 4 registers
     %b = load global, 32 registers             %b0 = load global, 4 registers

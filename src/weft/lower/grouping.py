@@ -1,4 +1,4 @@
-"""Registers that are used together are loaded together.
+"""Load registers together that are used together.
 
 One ldmatrix loads four words into registers that follow each other, and a store of 16 bytes takes four that do. Which
 four an ldmatrix loads is free: any of a lane's matrices may be in one instruction. Where a tile goes from one

@@ -1,4 +1,4 @@
-"""Matrix instructions move 16-bit halves of words: elements of other sizes go as such halves."""
+"""Move elements of other sizes as the 16-bit halves of words that matrix instructions move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads of shared memory whose values only masked stores want are masked as these stores are.
+"""Mask loads of shared memory like the masked stores that are the only users of their values.
 
     %v = load %a                          %n = cmpi ...
     %w = addf %v, %v                      %v = load %a, mask %n

@@ -1,4 +1,4 @@
-"""Barriers where accesses of global memory may meet: a later load of the same program sees what it has stored.
+"""Insert barriers where accesses of global memory may meet, so that a program's loads see its earlier stores.
 
     store global %a, %x                       store global %a, %x
     %y = load global %b            becomes    barrier {scope=block}

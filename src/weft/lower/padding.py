@@ -1,4 +1,4 @@
-"""Addresses in shared memory with gaps: a linear map, and then what padding adds to where it leads.
+"""Addresses in padded shared memory: a linear map, to whose offsets padding adds.
 
 A `PaddedSharedLayout` leaves `padding` places out after every `interval` places, so that an offset o lies at
 o + o / interval * padding. That is not linear, but it is as good as linear where no bit of one part of o meets one of

@@ -1,4 +1,4 @@
-"""Rows that are read once leave the L1 cache to what comes after them.
+"""Load rows that are read once past the L1 cache, which then keeps the data of later loads.
 
     %x = load %row                      %x = load %row {evict = no_allocate}      kept in shared memory from here on
     barrier                             barrier

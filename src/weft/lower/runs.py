@@ -1,4 +1,4 @@
-"""Registers of a thread that are known to hold the same are computed once.
+"""Compute registers of a thread that are known to be equal only once.
 
     %m = arith.cmpi slt, %columns, %n : 8 registers        %a = rename %columns {table=(0, 4)}
                                                   becomes  %c = arith.cmpi slt, %a, %n : 2 registers

@@ -1,4 +1,4 @@
-"""Operations that compute what is known already, or what nobody wants, are left out.
+"""Remove operations that repeat earlier ones, and those whose results are not used.
 
     %a = linear ...                    %a = linear ...
     %b = shuffle %x, xor 4             %b = shuffle %x, xor 4

@@ -1,4 +1,4 @@
-"""Operands of products are loaded when they are needed, a few registers at a time.
+"""Load operands of products when they are needed, a few registers at a time.
 
     %a = load shared, 64 registers              %a0 = load shared, 8 registers
     %b = load shared, 64 registers              %b0 = load shared, 4 registers

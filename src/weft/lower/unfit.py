@@ -1,4 +1,4 @@
-"""Errors about instructions that do not divide a layout: what is left over, both drawn, and what would do.
+"""Errors about instructions that do not divide a layout: the remainder, drawings of both, and layouts that would fit.
 
 An instruction is used where its tile divides the layouts of its operands from the left. Where none does, the nearest is
 named, and the operand that it does not fit is drawn beside what the instruction wants.

@@ -1,4 +1,4 @@
-"""What is computed of a tile that a warp has loaded nothing of is one number.
+"""Compute one number instead of a tile of which a warp has loaded no element.
 
     %e = exp(%x - %m)                     %some = ballot(mask of %x) != 0
                               becomes     %e = if %some { exp(%x - %m) } else { exp(%other - %m), for all registers }

@@ -1,4 +1,4 @@
-"""What the kernel's variables have become, for whoever stops the program and looks at them."""
+"""The registers that hold the kernel's variables, for a debugger that stops the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find values that mean nothing where they are used; only with `debug`, in tile IR.
+"""Report undefined values where they take effect; only with `debug`, in tile IR.
 
     %q = arith.divsi %x, %y
     tt.store %p, %q, %m

@@ -1,4 +1,4 @@
-"""Sums of products of tiles of three dimensions, as the matrix products that they are.
+"""Turn sums of products of three-dimensional tiles into matrix products.
 
     %x = tt.broadcast %a3 : tensor<128x32x1xf32> -> tensor<128x32x64xf32>
     %y = tt.broadcast %b3 : tensor<1x32x64xf32> -> tensor<128x32x64xf32>

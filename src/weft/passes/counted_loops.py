@@ -1,4 +1,4 @@
-"""`while` loops that count up to a limit, or down to one, as `for` loops.
+"""Turn `while` loops that count up to a limit, or down to one, into `for` loops.
 
     %s:2 = scf.while (%a = %init, %k = %c0) {
       %more = arith.cmpi slt, %k, %n

@@ -1,4 +1,4 @@
-"""Operations whose result may not mean what was meant, and when it does not; for `check_values`.
+"""Operations whose result may be undefined or wrong, and the condition for that; for `check_values`.
 
     %q = arith.divsi %x, %y         wrong where %y is 0; what is told is %x
     %s = arith.shli %x, %n          where %n is the width or more, as an unsigned number; %n

@@ -1,4 +1,4 @@
-"""Do not carry through loops and branches what does not change.
+"""Do not carry values through loops and branches that these do not change.
 
     %r:2 = scf.for %i = ... iter_args(%p = %base, %n = %zero) -> (!tt.ptr<f32>, i32) {
       ... uses %p ...

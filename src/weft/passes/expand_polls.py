@@ -1,4 +1,4 @@
-"""A wait for a value in memory, as the loop that it is; for targets without such an operation.
+"""Expand waits for a value in memory into loops, for targets without such an operation.
 
     %found = tt.atomic_poll acquire, gpu, %p, %v : !tt.ptr<i32>, i32 -> i1
 becomes

@@ -1,4 +1,4 @@
-"""Let a failed assertion tell the values that it is about; only with the option `debug`.
+"""Let a failed assertion report the values that it compares; only with the option `debug`.
 
     %c = arith.cmpi slt, %x, %n : tensor<64xi32>
     tt.assert %c, "x is too large" : tensor<64xi1>

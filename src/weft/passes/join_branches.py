@@ -1,4 +1,4 @@
-"""Branches that follow each other on the same condition are one.
+"""Join consecutive branches on the same condition.
 
     %p, %s = scf.if %c -> (tensor<64x64xf32>, f32) {       %s, %d = scf.if %c -> (f32, tensor<64x64xf32>) {
       scf.yield %p0, %s0                                     %d0 = ... %p0

@@ -1,4 +1,4 @@
-"""Sums that a loop carries are added up where their parts are, and across lanes once, after the loop.
+"""Add the parts of loop-carried sums within lanes, and across lanes once, after the loop.
 
     %s = scf.for ... iter_args(%a = %init) -> (tensor<32xf32>) {
       %r = "tt.reduce"(%x) <{axis = 1}> add : (tensor<32x64xf32>) -> tensor<32xf32>

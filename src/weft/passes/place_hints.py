@@ -1,4 +1,4 @@
-"""What hints promise of addresses, as if arrays began where CUDA's allocator puts them; only with `debug`, on a CPU.
+"""Check hints about addresses as if arrays began where CUDA's allocator puts them; only with `debug`, on a CPU.
 
     %a = tt.ptr_to_int %p {tt.from_array}        # %p is made of the array %x: tl.multiple_of(x + offsets, 256)
 becomes

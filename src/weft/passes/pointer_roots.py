@@ -1,4 +1,4 @@
-"""Which arguments of the kernel an address is made of.
+"""The arguments of the kernel from which an address is computed.
 
 %p = tt.addptr %x, %i           the root of %q is %x, also where a loop carries %q on
 %q = tt.addptr %p, %j

@@ -1,4 +1,4 @@
-"""Taking operations out of their block, and putting others in their place."""
+"""Remove operations from their block, and put others in their place."""
 
 from __future__ import annotations
 

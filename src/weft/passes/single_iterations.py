@@ -1,4 +1,4 @@
-"""Loops that are known to have one iteration, or none, as what they do.
+"""Replace loops that are known to have one iteration, or none, by their body or nothing.
 
     %s = scf.for %i = %c0 to %c32 step %c64 iter_args(%a = %init) -> (tensor<32xf32>) {
       %t = ... %i, %a

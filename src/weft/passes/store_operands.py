@@ -1,4 +1,4 @@
-"""Operands of products by single multiplications are read from shared memory, not held.
+"""Read operands of products by single multiplications from shared memory, instead of holding them.
 
     %a = ttg.convert_layout %x : tensor<64x64xf32, #blocked> -> tensor<64x64xf32, #ttg.dot_op<{opIdx = 0, ...}>>
     scf.for ... {

@@ -1,4 +1,4 @@
-"""Stores that go on their own to the memory of a block of the cluster, counted at an mbarrier of that block."""
+"""Asynchronous stores to the memory of another block of the cluster, which an mbarrier of that block counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of how operations are lowered that only NVIDIA's GPUs have."""
+"""The table of lowerings for operations that only NVIDIA's GPUs have."""
 
 from weft.base import registry
 

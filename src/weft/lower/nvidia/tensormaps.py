@@ -1,4 +1,4 @@
-"""Tensor maps that the kernel makes: field by field in shared memory, then to the program's own global memory."""
+"""Tensor maps that a kernel makes: written to shared memory field by field, then copied to global memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptors that a kernel makes become tensor maps in memory, as bulk copies want them.
+"""Turn descriptors that a kernel makes into tensor maps in memory, which bulk copies need.
 
     %d = tt.make_tensor_descriptor %x, [%m, %n], [%s, %one] : <f16>, <tensor<64x64xf16, #shared>>
 becomes

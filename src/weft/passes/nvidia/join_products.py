@@ -1,4 +1,4 @@
-"""Products by wgmma that do not need each other's results begin together, and are awaited once.
+"""Begin wgmma products together that do not need each other's results, and wait for them once.
 
     %a = ttg.local_alloc %x                                %a = ttg.local_alloc %x
     ttng.fence_async_shared                                %b = ttg.local_alloc %y

@@ -1,4 +1,4 @@
-"""A tile that several products read is stored in shared memory once, transposed or not.
+"""Store a tile that several products read in shared memory once, transposed or not.
 
     %1 = tt.trans %a
     %m = ttg.local_alloc %1                           %m = ttg.local_alloc %1

@@ -1,4 +1,4 @@
-"""Products by wgmma that are added to nothing say so, and no registers are set to zero for them.
+"""Mark wgmma products that start from zero, so that no registers are set to zero for them.
 
     %zero = arith.constant dense<0.0>
     %d = ttng.warp_group_dot %a, %b, %zero

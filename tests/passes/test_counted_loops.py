@@ -68,6 +68,31 @@ def test_counts_as_it_says(how: str, depth: int, last: int) -> None:
 
 
 @weft.jit
+def down_over_zero(out, begin, end):  # type: ignore[no-untyped-def]
+    """It counts down by 2^30, to an argument and to a constant."""
+    k, times = begin, 0
+    while k > end:
+        k -= 1 << 30
+        times += 1
+    tl.store(out, times)
+    k, times = begin, 0
+    while k > -1000000000:
+        k -= 1 << 30
+        times += 1
+    tl.store(out + 1, times)
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "times"), [(2147483000, -1000000000, [3, 3]), (-2147483000, 2147483000, [0, 0])]
+)
+def test_distances_that_wrap_are_not_counted(begin: int, end: int, times: list[int]) -> None:
+    out = np.full(2, 7, np.int32)
+    with weft.target("sim:cuda:90"):
+        down_over_zero[(1,)](out, begin, end)
+    assert out.tolist() == times
+
+
+@weft.jit
 def in_both_loops(a, b, c, n, K):  # type: ignore[no-untyped-def]
     """A product in a loop, and another in the loop around it."""
     rows = tl.arange(0, 64)

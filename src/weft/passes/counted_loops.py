@@ -20,7 +20,8 @@ loop between kinds of warps, or unrolls it needs to know that, and asks for `for
 k > 0`, becomes one that counts how far `k` is from where it began.
 
 A loop is taken if its condition compares one integer that it carries with a value from outside, and an iteration adds a
-constant to that integer, or the number of programs. As of any `for` loop, the counter is taken not to wrap.
+constant to that integer, or the number of programs. As of any `for` loop, the counter is taken not to wrap. Even so the
+distance between two numbers may wrap: a loop that counts down is taken only if its limit is a constant near 0.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from weft.ir import Builder, find, tt
+from weft.ir import Builder, bit_width, find, tt
 from weft.ops.casts import INTEGER_PREDICATES
 
 from .affine import is_outside
@@ -39,6 +40,9 @@ from .removal import remove
 
 MIRRORED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
 """The comparison of `b` with `a` that tells the same as one of `a` with `b`."""
+NEAR = 1 << 16
+"""How far from 0 the limit of a loop that counts down may be. Counters are taken not to be so near to where integers
+wrap."""
 OF_BOUNDS = (arith.ConstantOp, arith.CmpiOp, scf.ConditionOp)
 """All that may stand in front of an iteration."""
 
@@ -56,6 +60,12 @@ class _Count:
     @property
     def is_up(self) -> bool:
         return self.predicate in ("slt", "sle")
+
+    @property
+    def has_distance(self) -> bool:
+        """Whether the distance to the limit is a number of the counter's type."""
+        known = int_of(self.limit)
+        return known is not None and abs(known) <= NEAR < 1 << bit_width(self.limit.type) - 2
 
     @property
     def comes_nearer(self) -> bool:
@@ -111,7 +121,7 @@ def _count_of(loop: scf.WhileOp) -> _Count | None:
         return None
     argument = body.args[list(passed).index(counter)]
     count = _Count(counter.index, predicate, limit, _added(end.operands[counter.index], argument))
-    return count if count.comes_nearer else None
+    return count if count.comes_nearer and (count.is_up or count.has_distance) else None
 
 
 def _is_carried(value: SSAValue, before: Block) -> bool:

@@ -134,3 +134,14 @@ def test_why_this_configuration() -> None:
     after = tuner.explain_configs(array, array, grid=(2,), target="cuda:90")
     assert [(c.config.kwargs["STEP"], c.state) for c in after] == [(1, "chosen"), (8, "measured"), (4, "pruned")]
     assert after[0].measured == (200.0, 100.0, 300.0)
+
+
+@weft.jit
+def limited(x, most, N: tl.constexpr):  # type: ignore[no-untyped-def]
+    i = tl.arange(0, N)
+    tl.store(x + i, tl.minimum(tl.load(x + i), most))
+
+
+def test_a_float_may_be_infinite() -> None:
+    e = limited.explain(weft.like((64,), "fp32"), float("inf"), grid=(1,), target="cuda:90", N=64)
+    assert e.time is not None

@@ -206,7 +206,8 @@ def _launched(made: SimulatedKernel, values: Sequence[Any]) -> SimulatedKernel:
     0, a negative stride), the one whose threads load through pointers."""
     parameters, scalars = made.program.parameters, _scalars(made.program, values)
     plain = [p for p in parameters if p.elem != "tensormap"]
-    numbers = {i: int(scalars.get(p.name, 0)) for i, p in enumerate(plain) if p.elem == "ptr" or p.name in scalars}
+    given = {i: scalars.get(p.name, 0) for i, p in enumerate(plain) if p.elem == "ptr" or p.name in scalars}
+    numbers = {i: 0 if isinstance(x, float) else int(x) for i, x in given.items()}  # no map is made of a float
     made_of = [p.made for p in parameters if p.made is not None]
     if not all(numbers.keys() >= set(tensor.numbers) for tensor in made_of):
         return made  # of IR as text, whose numbers need not be given

@@ -94,20 +94,20 @@ OTHER_WORDS = 32
 MANY_RESULTS = 64
 """Registers of a product's result: while one of two blocks computes with so many, the other's products end."""
 FEW_OTHERS = 24
-"""The same beside the tiles of an iteration without the operand of its last product, which is made when others are done
-with."""
+"""The same if the tiles of an iteration are counted without the operand of its last product, which is computed when
+other tiles are no longer needed."""
 
 
 def all_go_on(loop: scf.ForOp) -> bool:
-    """Whether each product of a loop may go on until those of the next iteration have begun."""
+    """Whether each product of a loop may stay in flight until those of the next iteration have begun."""
     products = shared_products(loop.body.block)
     return bool(products) and all(_goes_on(loop, op) for op in products)
 
 
 def overlap_products(loop: scf.ForOp, registers: int = 0, is_one_of_many: bool = False) -> Operation | None:
-    """Let products of a loop go on, where they can; a thread has so many registers. `is_one_of_many`: while a block
-    computes, others have products for the matrix units. Gives the wait in the loop for those of the iteration before,
-    if any.
+    """Keep products of a loop in flight where possible, in `registers` of a thread. With `is_one_of_many`, other
+    blocks have products for the matrix units while one computes. Returns the wait for the previous iteration's
+    products, if there is one.
     """
     products = shared_products(loop.body.block)
     if all_go_on(loop):
@@ -120,7 +120,7 @@ def overlap_products(loop: scf.ForOp, registers: int = 0, is_one_of_many: bool =
 
 
 def _all_overlap(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Operation:
-    """Each product goes on until those of the next iteration have begun."""
+    """Keep each product in flight until those of the next iteration have begun."""
     end = loop.body.block.last_op
     assert end is not None
     for op in products:
@@ -136,7 +136,7 @@ def _all_overlap(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Operat
 
 
 def overlaps_two_iterations(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
-    """Whether all products of a loop may go on, once tiles that are loaded are in one of several buffers."""
+    """Whether all products of a loop may stay in flight, once loaded tiles are in one of several buffers."""
     products = shared_products(loop.body.block)
     return bool(products) and all(
         _is_carried(loop, op) and all(_is_copied(x, copied) or _outlasts(loop, x) for x in (op.a, op.b))
@@ -145,7 +145,7 @@ def overlaps_two_iterations(loop: scf.ForOp, copied: Set[SSAValue]) -> bool:
 
 
 def _is_copied(memory: SSAValue, copied: Set[SSAValue]) -> bool:
-    """Whether memory is a tile that is loaded, as it is."""
+    """Whether memory holds a loaded tile without a computation on it."""
     while isinstance(memory.owner, Operation) and memory.owner.name in (*VIEWS, "tt.trans", "ttg.local_alloc"):
         if not memory.owner.operands:
             return False
@@ -154,7 +154,7 @@ def _is_copied(memory: SSAValue, copied: Set[SSAValue]) -> bool:
 
 
 def overlap_two_iterations(loop: scf.ForOp, first: Operation) -> Operation:
-    """Let products go on for two iterations: those of two iterations ago are awaited at `first`. The last product."""
+    """Keep products in flight for two iterations: wait at `first` for those of two iterations ago. Returns the last."""
     products = [op for op in loop.body.block.ops if isinstance(op, SharedProductOp)]
     totals = [op.c for op in products]
     wait = _wait(products[0], Builder.before(first), totals, len(products))
@@ -205,13 +205,13 @@ def _use_awaited(values: Sequence[SSAValue], wait: Operation) -> None:
 
 
 def _goes_on_there(loop: scf.ForOp, product: SharedProductOp) -> bool:
-    """Whether the operands of a product stay as they are until the iteration ends."""
+    """Whether the operands of a product do not change until the iteration ends."""
     return _outlasts(loop, product.b) and (is_tensor(product.a.type) or _outlasts(loop, product.a))
 
 
 def _end_with_iteration(loop: scf.ForOp, going: Sequence[SharedProductOp]) -> None:
-    """Products in front of the last one, whose results are only handed on, are awaited where the iteration ends: the
-    last one has begun then."""
+    """Wait at the end of the iteration for products before the last one whose results are only loop-carried. By then
+    the last one has begun."""
     end = loop.body.block.last_op
     assert end is not None
     for op in going:
@@ -223,8 +223,8 @@ def _end_with_iteration(loop: scf.ForOp, going: Sequence[SharedProductOp]) -> No
 
 
 def words_held(loop: scf.ForOp) -> int:
-    """The registers that a thread needs if all products of a loop are under way at once: for what the loop carries, for
-    their results, and for operands in registers.
+    """The registers that a thread needs if all products of a loop are in flight: for loop-carried tiles, results, and
+    operands in registers.
     """
     products = shared_products(loop.body.block)
     carried = [x for x in loop.body.block.args if is_tensor(x.type)]
@@ -238,12 +238,12 @@ def words_of_results(loop: scf.ForOp) -> int:
 
 
 def words_of(tile: SSAValue) -> int:
-    """The registers of 32 bits that a thread has of a tile."""
+    """The registers of 32 bits that a tile takes in a thread."""
     return layout_of(tile.type).in_dims["register"] * bit_width(element_of(tile.type)) // 32
 
 
 def _ready(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> list[SharedProductOp]:
-    """The products between the first and the last that need nothing that the iteration computes, and whose results it
+    """The products between the first and the last that need no value computed in the iteration, and whose results it
     uses before the last one begins.
     """
     body = loop.body.block
@@ -259,8 +259,8 @@ def _ready(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> list[SharedP
 
 
 def _begin_behind(first: SharedProductOp, ready: Sequence[SharedProductOp]) -> SharedProductOp:
-    """Begin products right behind the first one of their body, and await each where its result is used; the last one
-    that is begun there.
+    """Begin products right after the first one of their body, and wait for each where its result is used. Returns the
+    last one that is begun there.
     """
     body = first.parent
     assert body is not None
@@ -281,7 +281,7 @@ def _begin_behind(first: SharedProductOp, ready: Sequence[SharedProductOp]) -> S
 
 
 def _made_of(product: SharedProductOp) -> list[Operation]:
-    """The views of memory and the constants in the block of a product that its operands are made of, in order."""
+    """The views of memory and the constants in the block of a product from which its operands are made, in order."""
     body = product.parent
     assert body is not None
     todo, found = list(product.operands), set[Operation]()
@@ -294,8 +294,8 @@ def _made_of(product: SharedProductOp) -> list[Operation]:
 
 
 def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
-    """The operands that a loop's only product takes from the iteration's own stores; none where it cannot go on
-    then.
+    """The operands that a loop's only product takes from the iteration's own stores; none if it could not stay in
+    flight with them.
     """
     products = shared_products(loop.body.block)
     if len(products) != 1 or not _is_carried(loop, products[0]):
@@ -313,8 +313,8 @@ def stored_operands(loop: scf.ForOp) -> list[LocalAllocOp]:
 
 
 def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAValue) -> Operation:
-    """Let the product go on while the next iteration stores its operands, to the other one of two buffers; the
-    product.
+    """Keep the product in flight while the next iteration stores its operands, to the other one of two buffers. Returns
+    the product.
     """
     (product,) = (op for op in loop.body.block.ops if isinstance(op, SharedProductOp))
     for op in stored:
@@ -339,7 +339,8 @@ def overlap_stores(loop: scf.ForOp, stored: Sequence[LocalAllocOp], parity: SSAV
 
 
 def begin_product(loop: scf.ForOp) -> Operation | None:
-    """The only product of a loop, which goes on until what follows it, but for the wait for it; None of several."""
+    """Begin the only product of a loop before its wait, so that the operations between overlap it; None if there are
+    several."""
     products = shared_products(loop.body.block)
     if len(products) != 1 or products[0].parent is not loop.body.block or is_tensor(products[0].a.type):
         return None
@@ -351,7 +352,7 @@ def begin_product(loop: scf.ForOp) -> Operation | None:
 
 
 def _waits_for_first(loop: scf.ForOp, first: SharedProductOp, last: SharedProductOp) -> bool:
-    """Whether the last product's result is only handed on, and not used in the next iteration before the first one."""
+    """Whether the last product's result is only loop-carried, and not used in the next iteration before its first."""
     body = loop.body.block
     uses = list(last.d.uses)
     if len(uses) != 1 or uses[0].operation is not body.last_op:
@@ -363,7 +364,7 @@ def _waits_for_first(loop: scf.ForOp, first: SharedProductOp, last: SharedProduc
 
 
 def _in_body(op: Operation, loop: scf.ForOp) -> Operation:
-    """The operation of the loop's body that an operation is in."""
+    """The operation of the loop's body that contains an operation."""
     while op.parent is not loop.body.block:
         parent = op.parent_op()
         assert parent is not None
@@ -372,7 +373,7 @@ def _in_body(op: Operation, loop: scf.ForOp) -> Operation:
 
 
 def _await_after(loop: scf.ForOp, product: SharedProductOp, which: Sequence[int]) -> None:
-    """After the loop its results are over."""
+    """Wait for a product's results after the loop."""
     handed: list[SSAValue] = [loop.results[i] for i in which]
     over = _wait(product, Builder.after(loop), handed, 0)
     for old, new in zip(handed, over.results, strict=True):
@@ -387,12 +388,12 @@ def _wait(product: SharedProductOp, b: Builder, values: Sequence[SSAValue], pend
 
 
 def _goes_on(loop: scf.ForOp, op: SharedProductOp) -> bool:
-    """Whether a product adds to what the loop carries, and its operands outlast the iteration."""
+    """Whether a product adds to a loop-carried sum, and its operands outlast the iteration."""
     return _is_carried(loop, op) and all(_outlasts(loop, x) for x in (op.a, op.b))
 
 
 def _is_carried(loop: scf.ForOp, op: SharedProductOp) -> bool:
-    """Whether a product adds to what the loop carries, and nothing else uses it."""
+    """Whether a product adds to a loop-carried sum that nothing else uses."""
     body, total = loop.body.block, op.c
     end = body.last_op
     if op.parent is not body or not isinstance(total, BlockArgument) or total.block is not body:
@@ -415,7 +416,7 @@ def _outlasts(loop: scf.ForOp, memory: SSAValue) -> bool:
 
 
 def hoist_operands(loop: scf.ForOp) -> None:
-    """Operands that a loop does not change are stored to shared memory before it, and fenced there."""
+    """Store operands that a loop does not change to shared memory before it, and fence them there."""
     for op in list(loop.body.block.ops):
         if not isinstance(op, LocalAllocOp) or op.src is None or not _is_outside(op.src, loop):
             continue
@@ -434,7 +435,7 @@ def hoist_operands(loop: scf.ForOp) -> None:
 
 
 def _stored_before(loop: scf.ForOp, op: LocalAllocOp) -> SSAValue | None:
-    """Memory that the same tile has been stored to for an earlier loop beside this one, for products alone."""
+    """Memory to which the same tile has been stored for products of an earlier loop in the same block."""
     at = loop.prev_op
     while at is not None:
         same = isinstance(at, LocalAllocOp) and at.src is op.src and at.result.type == op.result.type
@@ -451,7 +452,7 @@ def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:
 
 
 def drop_fences(loop: scf.ForOp) -> None:
-    """Where a loop stores no operand of a product itself, it has nothing to fence."""
+    """Remove fences from a loop that stores no operand of a product itself."""
     ops = list(loop.body.block.ops)
     if any(isinstance(op, LocalAllocOp) for op in ops):
         return

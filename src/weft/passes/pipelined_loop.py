@@ -44,7 +44,7 @@ MANY_BLOCKS = 3
 
 @dataclass(frozen=True)
 class CopiedLoad:
-    """A load that becomes copies: what its buffers are."""
+    """A load that becomes copies, and its buffers."""
 
     load: tt.LoadOp
     layout: SharedLayout
@@ -62,7 +62,7 @@ class CopiedLoad:
 
 
 def inputs_of(op: tt.LoadOp) -> list[SSAValue]:
-    """What a copy in the place of a load needs of its iteration."""
+    """The values of an iteration that a copy in the place of a load needs."""
     return [op.ptr] if op.mask is None else [op.ptr, op.mask]
 
 
@@ -99,7 +99,7 @@ def _is_made_in(value: SSAValue, block: Block | None) -> bool:
 
 
 class PipelinedLoop:
-    """A loop with the loads that are copied ahead."""
+    """A loop, and those of its loads that are copied ahead."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class PipelinedLoop:
         self.product = next((op for op in loop.body.block.ops if isinstance(op, SharedProductOp)), None)
 
     def rewrite(self) -> str:
-        """The loop, with copies before, in and after it. Gives how far products of shared operands go on."""
+        """Write the loop, with copies before, in and after it. Returns, in words, how products overlap iterations."""
         b = Builder.before(self.loop)
         for c, count in zip(self.copied, self.counts, strict=True):
             self.buffers.append(b.create(ttg.LocalAllocOp, (), (self.memory(c, count),)).result)
@@ -324,7 +324,7 @@ class PipelinedLoop:
         return fences[1]
 
     def last_read(self, landed: Operation) -> Operation:
-        """Where the iteration has all of its slot in registers."""
+        """The place where the iteration has its whole slot in registers."""
         ops = list(self.loop.body.block.ops)
         reads = [op for op in itertools.dropwhile(lambda op: op is not landed, ops) if isinstance(op, ttg.LocalLoadOp)]
         return next((op for op in reversed(reads) if self.is_read(op.operands[0])), landed)
@@ -381,7 +381,7 @@ class PipelinedLoop:
 
     @staticmethod
     def before(b: Builder, slot: SSAValue, count: int, iterations: int) -> SSAValue:
-        """The slot of so many iterations before."""
+        """The slot of an earlier iteration."""
         if not iterations:
             return slot
         distance = b.constant(iterations, i32)
@@ -392,6 +392,6 @@ class PipelinedLoop:
 
     @staticmethod
     def after(b: Builder, slot: SSAValue, count: int) -> SSAValue:
-        """The slot of the iteration after."""
+        """The slot of the next iteration."""
         is_last = b.cmpi("eq", slot, b.constant(count - 1, i32))
         return b.select(is_last, b.constant(0, i32), b.binary(arith.AddiOp, slot, b.constant(1, i32)))

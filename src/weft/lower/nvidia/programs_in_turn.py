@@ -60,7 +60,7 @@ def execute_in_turn(program: LaneProgram) -> None:
 
 
 def _is_number(op: LaneOp) -> bool:
-    """Whether it is the number of the program along x: who does not ask for that has one program, or few."""
+    """Whether an operation gives the number of the program along x. A kernel without one has one program, or few."""
     return op.name == "program_id" and op.attrs["axis"] == 0
 
 
@@ -75,7 +75,7 @@ def _is_of_program(op: LaneOp) -> bool:
 
 
 class _Work:
-    """What a program takes of its multiprocessor, as far as that is known without the values of its arguments."""
+    """The time that a program takes on its multiprocessor, as far as it is known without the values of arguments."""
 
     def __init__(self, program: LaneProgram) -> None:
         self.program, self.is_known = program, True
@@ -130,7 +130,7 @@ class _Work:
 
 
 def _iterations(op: LaneOp) -> int | None:
-    """How often a loop turns; None where that is not known."""
+    """The number of a loop's iterations; None if it is not known."""
     bounds = [int(v.op.attrs["value"]) for v in op.operands[:3] if v.op is not None and v.op.name == "constant"]
     if len(bounds) < 3:
         return None

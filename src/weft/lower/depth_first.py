@@ -37,6 +37,9 @@ LEAST_THREADS = 256
 """The fewest threads of a block: beside smaller ones, other blocks fit even if a thread has all registers."""
 SPARE = 12
 """Registers of a thread that are to be left for what is not counted, if two blocks are to fit."""
+SHORT = 8
+"""The longest chain of operations before which another load comes first, so that a thread waits for memory once. Beside
+a longer chain, mostly of sums, the load would be held for too long."""
 ALIASES = ("rename", "join")
 MOVABLE = ("constant", "program_id", "num_programs", "undefined", "linear", *ALIASES, "pack", "unpack", "permute")
 """Operations without effects and without regions, beside those on elements and loads."""
@@ -131,7 +134,7 @@ class _Run:
         self.left = {op.result for op in ops if uses[op.result] > uses_in_run[op.result]}
         """What is used behind the run."""
         self.needs: dict[Piece, list[Piece]] = {}
-        """The pieces from which each piece is computed, those with the longest chains first."""
+        """The pieces from which each piece is computed, in the order in which they are written."""
         self.words: dict[Piece, int] = {}
         """What is loaded or computed from that, in words."""
         self.outside: set[Value] = set()
@@ -150,7 +153,8 @@ class _Run:
                 inside = dict.fromkeys((x, r // self.granule[x]) for x, r in origins if x in self.granule)
                 self.outside.update(x for x, _ in origins if x not in self.granule and _is_held(x))
                 ways[piece] = 1 + max((ways[x] for x in inside), default=0)
-                self.needs[piece] = sorted(inside, key=lambda x: -ways[x])
+                is_short = ways[piece] <= SHORT
+                self.needs[piece] = sorted(inside, key=lambda x: (not (is_short and _is_load(x)), -ways[x]))
                 self.words[piece] = _words(value.elem, len(registers)) if value in tiles else 0
         self.pieces = list(self.needs)
         loads = [p for p in self.pieces if _maker(p[0]).name == "load"]
@@ -184,7 +188,8 @@ class _Run:
     def depth_first(self, roots: Iterable[Piece]) -> list[Piece]:
         """The roots, in their order, and what they are made of, each after what it needs, and that as late as can be.
 
-        Of what a piece needs, what takes the longest way comes first: sums one after the other begin with the first.
+        Of what a piece needs, loads beside a short chain come first, and then the longest chain: sums one after the
+        other begin with the first.
         """
         done: dict[Piece, None] = {}
         stack = [(piece, iter(self.needs[piece])) for piece in reversed(list(roots))]
@@ -242,6 +247,10 @@ class _Run:
 def _maker(value: Value) -> LaneOp:
     assert value.op is not None
     return value.op
+
+
+def _is_load(piece: Piece) -> bool:
+    return _maker(piece[0]).name == "load"
 
 
 def _is_held(value: Value) -> bool:

@@ -42,7 +42,7 @@ Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from functools import partial
 from math import copysign
 
@@ -60,7 +60,7 @@ from weft.layouts.plan import vector_width
 from weft.machines import Machine
 from weft.ops.table import ROWS
 
-from .buffer_counts import buffer_counts
+from .buffer_counts import FEW_WARPS, buffer_counts
 from .buffered_tiles import buffer_layout, is_multiplied, is_thin
 from .copy_engine import CopyEngine
 from .early_landing import lands_early, warps_by_registers
@@ -145,7 +145,13 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             tell.overlap(PipelinedLoop(loop, chosen, iterations + 1, counts, machine, False, engine=engine).rewrite())
             return
         few = 0 < room < min(stages, ENOUGH_STAGES)
-        if (few or _is_crowded(limit, used, stage_bytes, stages)) and _is_held(loop, chosen):
+        warps_of = partial(_warps_at_a_time, machine, warps, others)
+        held = _held_words(loop, chosen)
+        if held is not None and (
+            few
+            or _is_crowded(limit, used, stage_bytes, stages)
+            or _is_worth_a_barrier(stages, stage_bytes, warps_of, warps_by_registers(machine, 0, warps, held))
+        ):
             most = min(stages, room + 1)
             counts = [most - 1] * len(chosen)
             tell.copied(candidates, chosen, most, counts, most)
@@ -155,7 +161,6 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         if most > 1:
             twice = by_twos and _by_twos(loop, chosen)
             tiles = [(c.load.result, c.bytes) for c in chosen]
-            warps_of = partial(_warps_at_a_time, machine, warps, others)
             by_registers = warps_by_registers(machine, stage_bytes, warps, words_of_results(loop))
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room, by_registers)
             tell.copied(candidates, chosen, most, counts, min(stages, room))
@@ -247,12 +252,20 @@ def _is_crowded(limit: int, used: int, stage_bytes: int, stages: int) -> bool:
     return 2 * (used + stages * stage_bytes) > limit >= 2 * (used + (stages - 1) * stage_bytes)
 
 
-def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
-    """Whether an iteration has all that was copied for it in registers before it computes, and room for that there."""
+def _is_worth_a_barrier(stages: int, bytes: int, warps: Callable[[int], int], by_registers: int) -> bool:
+    """Whether few warps run at a time with `bytes` in each of so many buffers, and more with a buffer less; `warps`
+    says how many run with so many bytes, `by_registers` how many have registers."""
+    now, then = (min(by_registers, warps(bytes * count)) for count in (stages, stages - 1))
+    return stages > 2 and now < FEW_WARPS and then > now
+
+
+def _held_words(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> int | None:
+    """The registers for results and for all that was copied for an iteration, if it has that there before it computes;
+    None if not, or if they are too many."""
     body, registers = loop.body.block, 0
     for op in ir.walk(body):
         if isinstance(op, SharedProductOp):
-            return False
+            return None
         if isinstance(op, ir.tt.DotOp | ir.tt.DotScaledOp):
             registers += words_of(op.d)
     for c in copied:
@@ -262,12 +275,12 @@ def _is_held(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
             for op in {use.operation for use in value.uses}:
                 moved = isinstance(op, ConvertLayoutOp)
                 if op.parent is not body or isinstance(op, LocalAllocOp) or (moved and is_single(op.results[0].type)):
-                    return False
+                    return None
                 if isinstance(op, ir.tt.TransOp):
                     todo.append(op.results[0])
                 else:
                     registers += words_of(op.results[0] if moved else value)
-    return registers <= HELD_REGISTERS
+    return registers if registers <= HELD_REGISTERS else None
 
 
 def _ways(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> Iterator[tuple[bool, Sequence[CopiedLoad]]]:

@@ -250,11 +250,11 @@ def best_match(Q, D, OUT, rows, W: tl.constexpr, M: tl.constexpr, N: tl.constexp
     tl.store(OUT + m, best)
 
 
-@pytest.mark.parametrize(("n", "stages", "buffers"), [(64, 3, 3), (128, 3, 2), (256, 3, 2), (256, 6, 2)])
+@pytest.mark.parametrize(("n", "stages", "buffers"), [(32, 3, 3), (64, 3, 2), (128, 3, 2), (256, 3, 2), (256, 6, 2)])
 @pytest.mark.parametrize("rows", [100, 700])
 @pytest.mark.thinned(2)
 def test_copies_come_where_the_turn_has_read(n: int, stages: int, buffers: int, rows: int) -> None:
-    """Of 16 KiB there are as many as stages; one of 32 less makes room for another block; of 64 there are only 2."""
+    """Of 8 KiB there are as many as stages; one of 16 or 32 less makes room for a block; of 64 there are only 2."""
     rng = np.random.default_rng(0)
     q, d = (rng.integers(-2, 3, (r, 128)).astype(np.float16) for r in (16, rows))
     out = np.zeros(16, np.float32)
@@ -270,6 +270,31 @@ def test_copies_come_where_the_turn_has_read(n: int, stages: int, buffers: int, 
     assert f"ttg.async_wait {{num = {ahead - 1} : i32}}" in loop and "arith.extf" not in loop
     first = (COPIES[0], "ttg.local_load") if buffers == stages else ("ttg.local_load", COPIES[0])
     assert loop.index(first[0]) < loop.index(first[1])
+
+
+@weft.jit
+def few_rows(X, W, OUT, N, K, M: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """Products of few rows with weights that are computed of words."""
+    m, n, k = tl.arange(0, M), tl.program_id(0) * BN + tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.zeros((M, BN), tl.float32)
+    for step in range(K // BK):
+        x = tl.load(X + m[:, None] * K + (step * BK + k)[None, :])
+        words = tl.load(W + (step * BK + k)[:, None] * N + n[None, :])
+        total = tl.dot(x, (words >> 4 & 15).to(tl.float16), total)
+    tl.store(OUT + m[:, None] * N + n[None, :], total)
+
+
+@pytest.mark.parametrize(("depth", "buffers"), [(128, 2), (64, 3)])
+def test_a_buffer_less_where_few_warps_run_and_a_block_has_room(depth: int, buffers: int) -> None:
+    """Three times 20 KiB are enough for three blocks of four warps, twice 20 for five; three times 10 for seven."""
+    rng = np.random.default_rng(0)
+    x, words = rng.integers(-2, 3, (16, 384)).astype(np.float16), rng.integers(0, 1 << 31, (384, 64)).astype(np.int32)
+    out = np.zeros((16, 64), np.float32)
+    options: dict[str, Any] = {"M": 16, "BN": 32, "BK": depth, "num_warps": 4, "num_stages": 3}
+    few_rows[(2,)](x, words, out, 64, 384, **options, target="sim:cuda:90")
+    np.testing.assert_array_equal(out, x.astype(np.float32) @ (words >> 4 & 15).astype(np.float32))
+    text = few_rows.warmup(x, words, out, 64, 384, **options, grid=(2,), target="cuda:90").asm["ttgir"]
+    assert f"memdesc<{buffers}x16x{depth}xf16" in text
 
 
 @weft.jit

@@ -30,6 +30,7 @@ from .first_iterations import peel_first_iterations
 from .flatten_loops import flatten_loops
 from .idle_programs import end_idle_programs
 from .inline_calls import inline_calls
+from .invariant_offsets import add_invariants_first
 from .join_branches import join_branches
 from .last_iterations import peel_last_iterations
 from .late_conversions import convert_late
@@ -105,6 +106,7 @@ def gpu_pipeline(
     select_branches(module)  # the branches that are left
     drop_unchanged(module)  # only now it is known which values loops do not change
     flatten_loops(module, machine.threads(warps), remarks)  # after it: both loops must carry the same
+    add_invariants_first(module)
     divide_once(module)  # so that the next two find tiles whose elements are equal
     scalarize_carried(module, pointers=adds.scalar_pointers)  # tiles made from scalars need not move
     narrow_carried(module)

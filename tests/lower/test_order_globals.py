@@ -299,7 +299,12 @@ def _found(program: LaneProgram) -> list[tuple[LaneOp, bool]]:
     ],
 )  # fmt: skip
 def test_where_barriers_are(kernel: Any, in_loops: list[bool]) -> None:
-    assert [inside for _, inside in _found(_program(kernel))] == in_loops
+    assert [inside for _, inside in _found(_program(kernel, aligned=True))] == in_loops
+
+
+def test_pieces_of_rows_at_any_address_wait_for_those_of_the_iteration_before() -> None:
+    """Which lane has an end of such a row depends on where it begins, so that addresses tell less."""
+    assert [inside for _, inside in _found(_program(own_turn_by_turn))] == [True]
 
 
 @pytest.mark.parametrize(

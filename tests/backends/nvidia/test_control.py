@@ -391,7 +391,7 @@ def test_many_loops_of_while_are_entered_by_a_test(monkeypatch: pytest.MonkeyPat
         launch(many_whiles, (1,), {"x": x, "out": out, "n": 5, "LOOPS": loops}, "cuda:90")
         return out
 
-    for loops in (4, 20):
+    for loops in (4, 40):
         a = x.astype(np.int32)
         with np.errstate(over="ignore"):
             for iteration in range(loops):
@@ -400,4 +400,4 @@ def test_many_loops_of_while_are_entered_by_a_test(monkeypatch: pytest.MonkeyPat
                 while np.fmod(a.max(), 5) > iteration % 3:
                     a = a + np.int32(1)
         np.testing.assert_array_equal(found(loops), a)
-        assert rotations[-1] == (loops == 20)
+        assert rotations[-1] == (loops == 40)

@@ -146,3 +146,30 @@ def test_stores_of_both_loops() -> None:
     exact = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(c.astype(np.float64), exact, atol=0.1)
     np.testing.assert_allclose(other.astype(np.float64), exact, atol=0.1)
+
+
+@weft.jit
+def biased(a, b, c, bias, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Each iteration uses its product, and looks up numbers that are loaded an iteration ahead."""
+    blocks_n = tl.cdiv(N, BN)
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * blocks_n, tl.num_programs(0)):
+        m0, n0 = tile // blocks_n * BM, tile % blocks_n * BN
+        rows, columns = m0 + tl.arange(0, BM), n0 + tl.arange(0, BN)
+        acc = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            acc = tl.dot(a.load([m0, k]), b.load([n0, k]).T, acc) + tl.load(bias + k // BK + columns % 4)[None, :]
+        mask = (rows < M)[:, None] & (columns < N)[None, :]
+        tl.store(c + rows[:, None] * N + columns[None, :], acc, mask)
+
+
+def test_a_tile_of_a_loop_that_looks_up_numbers_ahead() -> None:
+    """The loop was rewritten between the plan of the store and the store: KeyError."""
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, (256, 128)).astype(np.float16) for _ in range(2))
+    c, bias = np.zeros((256, 256), np.float32), rng.integers(-2, 3, 8).astype(np.float32)
+    sides = [weft.TensorDescriptor.from_tensor(x, [128, 64]) for x in (a, b)]
+    with weft.target("sim:cuda:90"):
+        made = biased[(2,)](*sides, c, bias, 256, 256, 128, BM=128, BN=128, BK=64, num_warps=4, num_stages=3)
+    assert "async_tma_copy_local_to_global" in made.asm["ttgir"]
+    added = sum(bias[k + np.arange(256) % 4] for k in range(2))
+    np.testing.assert_array_equal(c, a.astype(np.float32) @ b.T.astype(np.float32) + added)

@@ -55,8 +55,6 @@ class BulkStore:
     """A store, or an atomic addition, that the copy engine can do."""
 
     store: tt.StoreOp | tt.AtomicRMWOp
-    value: SSAValue
-    """The tile as the warps hold it."""
     tensor: PointedTensor
     layout: NVMMASharedLayout
     """The layout of the tile in shared memory."""
@@ -70,10 +68,14 @@ class BulkStore:
         return whole >> len(self.layout.cga_layout)
 
     @property
+    def value(self) -> SSAValue:
+        """The tile as the warps hold it, which is another value once the loop that gives it has been rewritten."""
+        return held_value(self.store)
+
+    @property
     def conversion(self) -> Operation | None:
         """What brings the tile into the layout by which threads store it, where nothing else wants that."""
-        op = stored_value(self.store).owner
-        return op if op is not self.value.owner and isinstance(op, Operation) else None
+        return conversion_of(self.store)
 
     def memory(self) -> MemDescType:
         """The type of the buffer."""
@@ -180,6 +182,18 @@ def stored_value(op: tt.StoreOp | tt.AtomicRMWOp) -> SSAValue:
     return op.value if isinstance(op, tt.StoreOp) else op.val
 
 
+def conversion_of(op: tt.StoreOp | tt.AtomicRMWOp) -> ttg.ConvertLayoutOp | None:
+    """What brings the tile that is stored into the layout by which threads store it, where nothing else wants that."""
+    value = stored_value(op)
+    return value.owner if isinstance(value.owner, ttg.ConvertLayoutOp) and value.uses.get_length() == 1 else None
+
+
+def held_value(op: tt.StoreOp | tt.AtomicRMWOp) -> SSAValue:
+    """The tile that is stored as it is before that."""
+    conversion = conversion_of(op)
+    return stored_value(op) if conversion is None else conversion.src
+
+
 def _is_alone(one: BulkStore, stores: Sequence[BulkStore], accesses: Sequence[Operation]) -> bool:
     """Whether no other access meets a store, or only additions meet an addition: at most stores beside it, or other
     additions, go to the same array."""
@@ -206,9 +220,7 @@ def _are_apart(one: BulkStore, other: BulkStore) -> bool:
 def _bulk_store(op: tt.StoreOp | tt.AtomicRMWOp, warps: int) -> BulkStore | None:
     if not ir.is_tensor(op.ptr.type) or any(ir.int_value(op.properties[x]) > 1 for x in HINTS if x in op.properties):
         return None
-    value = stored_value(op)
-    if isinstance(value.owner, ttg.ConvertLayoutOp) and len(list(value.uses)) == 1:
-        value = value.owner.src
+    value = held_value(op)
     shape, bits = ir.shape_of(value.type), ir.bit_width(ir.element_of(value.type))
     if len(shape) != 2 or bits not in ((16, 32) if isinstance(op, tt.AtomicRMWOp) else (8, 16, 32, 64)):
         return None
@@ -233,7 +245,7 @@ def _bulk_store(op: tt.StoreOp | tt.AtomicRMWOp, warps: int) -> BulkStore | None
         return None
     if tensor.transposed or len(tensor.at) != len(shape):
         return None
-    return BulkStore(op, value, tensor, layout, part)
+    return BulkStore(op, tensor, layout, part)
 
 
 HINTS = ("cache", "evict")

@@ -86,7 +86,7 @@ def test_two_sums(options: Any) -> None:
     found, steps = run(two_sums, options)
     a, b, c = (x.astype(np.float64) for x in operands())
     np.testing.assert_allclose(found, [a @ b.T, a @ c.T], atol=1e-3)
-    assert steps == ["begin", "wait 2", "begin", "wait 2"]
+    assert steps == ["begin", "begin", "wait 1"]
 
 
 @slow

@@ -133,7 +133,7 @@ def tricky(a, b, c, M, K, shift, lens, KIND: tl.constexpr, BK: tl.constexpr):  #
 
 TRICKY = {
     "plain": "",
-    "wraps and is stored": "what is made of those past the end may be stored",
+    "wraps and is stored": "results of those past the end may be stored",
     "another value": "another value than 0",
     "not before the array": "",
     "mask of one side": "masked by",

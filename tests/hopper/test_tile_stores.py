@@ -62,9 +62,9 @@ def stored(a, b, c, other, counter, k, KIND: tl.constexpr):  # type: ignore[no-u
             c.store([row, 0], result + result)
 
 
-BY_COPY_ENGINE = ("plain", "by pointers", "summed over rows", "added", "added up to a row")
+BY_COPY_ENGINE = ("plain", "by pointers", "a whole tile further up", "added", "added up to a row")
 BY_THREADS = (
-    "a whole tile further up",  # where a constant moves the tile, its rows would be counted from another one
+    "summed over rows",  # the tile changes its layout for the sum, to the one by which threads store
     *("loaded too", "a row further up", "columns that are no 16 bytes", "with a hint", "where a number says so"),
     *("told to others", "twice", "added to what is loaded", "added in an order"),
 )

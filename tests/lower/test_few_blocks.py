@@ -167,7 +167,7 @@ def of_copy(kernel: Any, block: int, warps: int, kind: str = "fp32", target: str
         (2048, 1, "fp32", 0),
         (4096, 8, "fp32", 0),
         (1024, 4, "fp32", 0),
-        (8192, 4, "fp32", 4),
+        (8192, 4, "fp32", 2),  # 8 KB of each warp: the warps take turns
         (8192, 8, "fp32", 4),
         (16384, 4, "fp32", 0),
         (4096, 4, "fp64", 0),

@@ -453,9 +453,12 @@ def _is_outside(value: SSAValue, loop: scf.ForOp) -> bool:
 
 def drop_fences(loop: scf.ForOp) -> None:
     """Remove fences from a loop that stores no operand of a product itself."""
-    ops = list(loop.body.block.ops)
-    if any(isinstance(op, LocalAllocOp) for op in ops):
-        return
-    for op in ops:
+    if not any(isinstance(op, LocalAllocOp) for op in loop.body.block.ops):
+        remove_fences(loop)
+
+
+def remove_fences(loop: scf.ForOp) -> None:
+    """Remove all fences of a loop's products."""
+    for op in list(loop.body.block.ops):
         if isinstance(op, OperandFenceOp):
             remove(op)

@@ -58,13 +58,13 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
 from weft.ir import Builder, bool_attr, i1, i32, i32_attr, span_of, tile_text, tt, unit_attr
 from weft.ir.gpu import ttg
-from weft.ir.gpu.products import OperandFenceOp, SharedProductOp, shared_products
+from weft.ir.gpu.products import SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
 from weft.machines import Machine
 
 from ..buffered_tiles import read_instead
 from ..effects import shareable
-from ..overlap_products import hoist_operands
+from ..overlap_products import hoist_operands, remove_fences
 from ..removal import remove
 from .bulk_loads import BulkLoad, map_of
 from .bulk_stores import largest_by_way_of, pending_copies, wait_until_read
@@ -129,7 +129,7 @@ def _divide(parts: Sequence[_Specialized]) -> None:
     """Replace consecutive loops, and the operations between them, by a producer and consumers."""
     for part in parts:
         hoist_operands(part.loop)
-        _drop_fences(part.loop)
+        remove_fences(part.loop)  # each product that needs one gets its own where it begins
         if are_used_at_once(part.loop, shared_products(part.loop.body.block)):
             load_by_warp(part.loop, part.machine)
             part.loop = load_ahead(part.loop)
@@ -563,13 +563,6 @@ def _stored_before(product: SharedProductOp) -> bool:
         if isinstance(op, ttg.LocalAllocOp) and op.src is not None and op.parent is not product.parent:
             return True
     return False
-
-
-def _drop_fences(loop: scf.ForOp) -> None:
-    """Take out the fences of a loop's products: each product that needs one gets its own where it begins."""
-    for op in list(loop.body.block.ops):
-        if isinstance(op, OperandFenceOp):
-            remove(op)
 
 
 def _stop_idle(loop: scf.ForOp) -> None:

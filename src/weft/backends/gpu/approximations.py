@@ -76,22 +76,27 @@ def _domain(x: X, y: X) -> X:
     return where(x == 0.0, x.const(-_INF), where(outside, fma(x, _INF, _INF), y))
 
 
+def _of_mantissa(name: str, f: X) -> X:
+    """The logarithm of 1 + f, f in [sqrt(1/2) - 1, sqrt(2) - 1), without a sum of its own for the polynomial."""
+    (unit, unit_low), _ = FLOAT_LOGARITHMS[name]
+    polynomial = horner(f, fitted(f"{name}.float"))
+    if unit == 1.0:
+        return fma(f * f, polynomial, f)
+    return fma(f, unit, f * fma(f, polynomial, unit_low))
+
+
 def _logarithm(name: str) -> Callable[[X], X]:
-    (unit, unit_low), (two, two_low) = FLOAT_LOGARITHMS[name]
+    _, (two, two_low) = FLOAT_LOGARITHMS[name]
 
     def logarithm(x: X) -> X:
         tiny = x < 2.0**-126
         bits = where(tiny, x * 2.0**23, x).bits()
         field = binary_exponent(bits)
         e = fma(field.to_float("float"), 2.0**-23, where(tiny, x.const(-23.0), x.const(0.0)))
-        f = (bits - field).as_float() - 1.0
-        tail = f * f * horner(f, fitted(f"{name}.float"))
-        if unit_low:
-            tail = fma(f, unit_low, tail)
-        if two_low:
-            tail = fma(e, two_low, tail)
-        rest = f + tail if unit == 1.0 else fma(f, unit, tail)
-        return _domain(x, e + rest if two == 1.0 else fma(e, two, rest))
+        rest = _of_mantissa(name, (bits - field).as_float() - 1.0)
+        if name == "log":
+            return _domain(x, fma(e, LN_2, rest))
+        return _domain(x, e + rest if two == 1.0 else fma(e, two, fma(e, two_low, rest)))
 
     return logarithm
 
@@ -100,12 +105,10 @@ def log1p(x: X) -> X:
     """e log 2 + log(1 + f): e is the exponent of 1 + x as rounded, and f = x 2^-e + (2^-e - 1) is rounded once."""
     u = x + 1.0
     field = binary_exponent(u.bits())
-    n = field.to_float("float")  # 2^23 e
-    _, (two, two_low) = FLOAT_LOGARITHMS["log"]
     scale = (0x40800000 - field).as_float()  # 2^(2 - e), because 2^-e may be denormal
     f = (x.bits() - field).as_float() + fma(scale, 0.25, -1.0)
-    tail = fma(n, two_low * 2.0**-23, f * f * horner(f, fitted("log.float")))
-    return where(x == 0.0, x, _domain(u, fma(n, two * 2.0**-23, f + tail)))
+    y = fma(field.to_float("float"), LN_2 * 2.0**-23, _of_mantissa("log", f))
+    return where(x == 0.0, x, _domain(u, y))
 
 
 _FASTEST: dict[str, Callable[..., X]] = {

@@ -68,28 +68,52 @@ def test_counts_as_it_says(how: str, depth: int, last: int) -> None:
 
 
 @weft.jit
-def down_over_zero(out, begin, end):  # type: ignore[no-untyped-def]
-    """It counts down by 2^30, to an argument and to a constant."""
-    k, times = begin, 0
+def down(out, begin, end, STEP: tl.constexpr):  # type: ignore[no-untyped-def]
+    """How many iterations it takes down to an argument, to constants on either side of 0, and the last value before."""
+    k, times, last = begin, 0, begin
     while k > end:
-        k -= 1 << 30
-        times += 1
+        times, last, k = times + 1, k, k - STEP
     tl.store(out, times)
+    tl.store(out + 1, last)
+    k, times = begin, 0
+    while 0 <= k:
+        times, k = times + 1, k - STEP
+    tl.store(out + 2, times)
     k, times = begin, 0
     while k > -1000000000:
-        k -= 1 << 30
-        times += 1
+        times, k = times + 1, k - STEP
+    tl.store(out + 3, times)
+
+
+@pytest.mark.parametrize("step", [700_000_001, 1 << 28])
+@pytest.mark.parametrize("begin", [-(2**31), -2_147_483_000, -5, 0, 1_500_000_000, 2_147_483_000, 2**31 - 1])
+@pytest.mark.parametrize("end", [-1_000_000_000, 0, 2_147_483_000])
+def test_distances_that_are_no_numbers_of_the_counter(begin: int, end: int, step: int) -> None:
+    out = np.full(4, 7, np.int32)
+    with weft.target("sim:cuda:90"):
+        made: Any = down[(1,)](out, begin, end, STEP=step)
+    to_end, to_zero, to_constant = (range(begin, limit, -step) for limit in (end, -1, -1_000_000_000))
+    assert out.tolist() == [len(to_end), to_end[-1] if to_end else begin, len(to_zero), len(to_constant)]
+    assert "scf.while" not in made.asm["ttgir"]
+
+
+@weft.jit
+def narrow(out, STEP: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Counters of 8 bits, up and down."""
+    k, times = tl.full((), -120, tl.int8), 0
+    while k < 100:
+        times, k = times + 1, (k + STEP).to(tl.int8)
+    tl.store(out, times)
+    while k > -100:
+        times, k = times + 1, (k - STEP).to(tl.int8)
     tl.store(out + 1, times)
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "times"), [(2147483000, -1000000000, [3, 3]), (-2147483000, 2147483000, [0, 0])]
-)
-def test_distances_that_wrap_are_not_counted(begin: int, end: int, times: list[int]) -> None:
-    out = np.full(2, 7, np.int32)
+def test_more_iterations_than_a_counter_of_8_bits_has_positive_numbers() -> None:
+    out = np.zeros(2, np.int32)
     with weft.target("sim:cuda:90"):
-        down_over_zero[(1,)](out, begin, end)
-    assert out.tolist() == times
+        narrow[(1,)](out, STEP=1)
+    assert out.tolist() == [220, 420]
 
 
 @weft.jit

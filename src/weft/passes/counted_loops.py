@@ -17,11 +17,15 @@ becomes
 
 Of a `for` loop it is known before it runs which values its counter takes. What begins loads iterations ahead, divides a
 loop between kinds of warps, or unrolls it needs to know that, and asks for `for` loops. A loop that counts down, `while
-k > 0`, becomes one that counts how far `k` is from where it began.
+k > 0`, becomes one that counts its iterations.
 
 A loop is taken if its condition compares one integer that it carries with a value from outside, and an iteration adds a
-constant to that integer, or the number of programs. As of any `for` loop, the counter is taken not to wrap. Even so the
-distance between two numbers may wrap: a loop that counts down is taken only if its limit is a constant near 0.
+constant to that integer, or the number of programs. As of any `for` loop, the counter is taken not to wrap.
+
+The distance between two numbers may be no number of their type: from 2147483000 down to -1000000000 it is too large.
+So the number of iterations of a loop that counts down is the distance, as a number without a sign, divided by the step,
+and none if not even the first value is on the right side of the limit. That many iterations of a kernel are taken to be
+less than 2^31. Counters of 8 and 16 bits are left alone, as few iterations are too many for these.
 """
 
 from __future__ import annotations
@@ -40,9 +44,8 @@ from .removal import remove
 
 MIRRORED = {"slt": "sgt", "sle": "sge", "sgt": "slt", "sge": "sle"}
 """The comparison of `b` with `a` that tells the same as one of `a` with `b`."""
-NEAR = 1 << 16
-"""How far from 0 the limit of a loop that counts down may be. Counters are taken not to be so near to where integers
-wrap."""
+NARROWEST = 32
+"""How many bits a counter has at least."""
 OF_BOUNDS = (arith.ConstantOp, arith.CmpiOp, scf.ConditionOp)
 """All that may stand in front of an iteration."""
 
@@ -62,10 +65,9 @@ class _Count:
         return self.predicate in ("slt", "sle")
 
     @property
-    def has_distance(self) -> bool:
-        """Whether the distance to the limit is a number of the counter's type."""
-        known = int_of(self.limit)
-        return known is not None and abs(known) <= NEAR < 1 << bit_width(self.limit.type) - 2
+    def takes_limit(self) -> bool:
+        """Whether an iteration runs for the limit itself too."""
+        return self.predicate in ("sle", "sge")
 
     @property
     def comes_nearer(self) -> bool:
@@ -121,7 +123,7 @@ def _count_of(loop: scf.WhileOp) -> _Count | None:
         return None
     argument = body.args[list(passed).index(counter)]
     count = _Count(counter.index, predicate, limit, _added(end.operands[counter.index], argument))
-    return count if count.comes_nearer and (count.is_up or count.has_distance) else None
+    return count if count.comes_nearer and bit_width(counter.type) >= NARROWEST else None
 
 
 def _is_carried(value: SSAValue, before: Block) -> bool:
@@ -148,22 +150,44 @@ def _rewrite(loop: scf.WhileOp, count: _Count) -> None:
     first = loop.operands[count.carried]
     type, known = first.type, int_of(count.limit)
     limit = count.limit if known is None else b.constant(known, type)
-    if count.predicate in ("sle", "sge"):  # the limit itself is taken too
-        limit = b.binary(arith.AddiOp if count.is_up else arith.SubiOp, limit, b.constant(1, type))
-    lower, upper = (first, limit) if count.is_up else (b.constant(0, type), b.binary(arith.SubiOp, first, limit))
+    step = count.step(b, type)
+    if count.is_up:
+        lower, upper, by = first, _plus(b, limit, 1) if count.takes_limit else limit, step
+    else:
+        lower, upper, by = b.constant(0, type), _iterations_down(b, count, first, limit, step), b.constant(1, type)
     places = [x.index for x in condition.operands[1:] if isinstance(x, BlockArgument)]
     given = list(body.args)
     index, *carried = (body.insert_arg(t, len(body.args)) for t in (type, *(x.type for x in loop.operands)))
-    here = index if count.is_up else Builder.at_start(body, loop.location).binary(arith.SubiOp, first, index)
+    here = index if count.is_up else _minus_steps(Builder.at_start(body, loop.location), first, index, step)
     for argument, place in zip(given, places, strict=True):
         carried[place].name_hint = argument.name_hint
         argument.replace_all_uses_with(here if place == count.carried else carried[place])
         body.erase_arg(argument)
     index.name_hint = carried[count.carried].name_hint
-    operands = (lower, upper, count.step(b, type), *loop.operands)
+    operands = (lower, upper, by, *loop.operands)
     region = loop.detach_region(loop.regions[1])
     new = b.create(scf.ForOp, operands, [x.type for x in loop.operands], {}, dict(loop.attributes), [region])
     for old, place in zip(loop.results, places, strict=True):
         new.results[place].name_hint = old.name_hint
         old.replace_all_uses_with(new.results[place])
     remove(loop)
+
+
+def _iterations_down(b: Builder, count: _Count, first: SSAValue, limit: SSAValue, step: SSAValue) -> SSAValue:
+    """How many iterations come from `first` down to a limit."""
+    distance = b.binary(arith.SubiOp, first, limit)
+    if int_of(step) != 1:
+        last = distance if count.takes_limit else _plus(b, distance, -1)
+        number = _plus(b, b.binary(arith.DivUIOp, last, step), 1)
+    else:
+        number = _plus(b, distance, 1) if count.takes_limit else distance
+    return b.select(b.cmpi(count.predicate, first, limit), number, b.constant(0, first.type))
+
+
+def _minus_steps(b: Builder, first: SSAValue, index: SSAValue, step: SSAValue) -> SSAValue:
+    """The counter in the iteration of this number."""
+    return b.binary(arith.SubiOp, first, index if int_of(step) == 1 else b.binary(arith.MuliOp, index, step))
+
+
+def _plus(b: Builder, value: SSAValue, by: int) -> SSAValue:
+    return b.binary(arith.AddiOp, value, b.constant(by, value.type))

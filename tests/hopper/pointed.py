@@ -105,7 +105,24 @@ def described(a, b, c, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, 
     tl.store(out, tl.maximum(acc, 0.1 * acc).to(c.dtype.element_ty), (rows[:, None] < M) & (columns[None, :] < N))
 
 
-WAYS = (grouped, masked, by_blocks, described)
+@weft.jit
+def backwards(a, b, c, M, N, K, sam, sak, sbk, sbn, scm, scn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+    """From the last block along K to the first."""
+    blocks_n = tl.cdiv(N, BN)
+    rows = tl.program_id(0) // blocks_n * BM + tl.arange(0, BM)
+    columns = tl.program_id(0) % blocks_n * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(tl.cdiv(K, BK) - 1, -1, -1, warp_specialize=True):
+        inner = k * BK + tl.arange(0, BK)
+        here = (rows < M)[:, None] & (inner < K)[None, :]
+        left = tl.load(a + rows[:, None] * sam + inner[None, :] * sak, here, 0.0)
+        there = (inner < K)[:, None] & (columns < N)[None, :]
+        acc = tl.dot(left, tl.load(b + inner[:, None] * sbk + columns[None, :] * sbn, there, 0.0), acc)
+    out = c + rows[:, None] * scm + columns[None, :] * scn
+    tl.store(out, tl.maximum(acc, 0.1 * acc).to(c.dtype.element_ty), (rows[:, None] < M) & (columns[None, :] < N))
+
+
+WAYS = (grouped, masked, by_blocks, described, backwards)
 
 
 @dataclass

@@ -175,6 +175,36 @@ def test_what_begins_before_the_array_is_read_there() -> None:
         simulated(tricky, (1,), *given, KIND="not before the array", BK=64, num_warps=4, num_stages=2)
 
 
+@weft.jit
+def down_to(a, b, c, K, limit, last, BK: tl.constexpr, KIND: tl.constexpr):  # type: ignore[no-untyped-def]
+    """One block of 64 x 64, from the last along K to the first, or to another one."""
+    rows, columns = tl.arange(0, 64), tl.arange(0, 64)
+    acc = tl.zeros((64, 64), tl.float32)
+    at = (tl.cdiv(K, BK) - 1) * BK
+    if KIND == "argument":
+        at, end = last, limit
+    elif KIND == "block":
+        at, end = at, tl.maximum(limit, 0)
+    else:
+        at, end = at, 0
+    while at >= end:
+        inner = at + tl.arange(0, BK)
+        left = tl.load(a + rows[:, None] * 256 + inner[None, :], (inner < K)[None, :], 0.0)
+        acc = tl.dot(left, tl.load(b + inner[:, None] * 64 + columns[None, :], (inner < K)[:, None], 0.0), acc)
+        at -= BK
+    tl.store(c + rows[:, None] * 64 + columns[None, :], acc)
+
+
+@pytest.mark.parametrize(("kind", "limit", "blocks"), [("", 0, 4), ("block", 100, 2), ("argument", 60, 3)])
+def test_loops_that_count_down_end_within_the_array(kind: str, limit: int, blocks: int) -> None:
+    """Those that end at 0, or at another number that is known not to be negative, which an argument is not."""
+    a, b, c = integers(1, (64, 256), np.float16), integers(2, (256, 64), np.float16), aligned((64, 64), np.float32)
+    made = simulated(down_to, (1,), a, b, c, 250, limit, 192, KIND=kind, BK=64, num_warps=4, num_stages=3)
+    assert ("async_tma_copy_global" in made.asm["ttgir"]) == (kind != "argument")
+    first = 256 - 64 * blocks
+    np.testing.assert_array_equal(c, a[:, first:250].astype(np.float32) @ b[first:250].astype(np.float32))
+
+
 # -- tensors of more than rows and columns -----------------------------------------------------------------------------
 
 

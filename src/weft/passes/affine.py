@@ -220,6 +220,35 @@ class Forms:
         except NotAffine:
             return Sum.scalar(value)
 
+    def least(self, total: Sum, bounds: IntegerBounds) -> Sum:
+        """A sum that `total` is never less than: counters of loops that it subtracts have their greatest values.
+
+            for i in range(0, n // 64 + 1)        n - 64 i >= n - 64 (n // 64) >= n - n = 0
+        """
+        subtracted = [v for m, n in total.terms.items() if n < 0 for v in m]
+        for value in subtracted:
+            most = self._most(value)
+            factor, rest = total.split_by(value)
+            if most is None or any(n % most[0] for n in factor.terms.values()):
+                continue
+            if (factor * -1).is_positive(bounds):
+                each = Sum({m: n // most[0] for m, n in factor.terms.items()})
+                return self.least(each * most[1] + rest, bounds)
+        return total
+
+    def _most(self, value: SSAValue) -> tuple[int, Sum] | None:
+        """(n, most), where n * value is at most that: for the counters of loops, and for quotients."""
+        op = value.owner
+        if isinstance(op, arith.DivUIOp) and (divisor := int_of(op.rhs)):
+            return divisor, self.scalar(op.lhs)
+        loop = value.owner.parent_op() if isinstance(value.owner, Block) else None
+        if not isinstance(loop, scf.ForOp) or value is not loop.body.block.args[0]:
+            return None
+        begin, end = loop.operands[:2]
+        if isinstance(choice := end.owner, arith.SelectOp) and int_of(choice.rhs) == int_of(begin) is not None:
+            end = choice.lhs  # with the other one, no iteration runs
+        return 1, self.scalar(end) - ONE
+
     def _found(self, value: SSAValue) -> Form:
         rank = len(shape_of(value.type)) if is_tensor(value.type) else 0
         number = int_of(value) if not is_pointer(element_of(value.type)) else None

@@ -14,7 +14,8 @@ or are a dimension of their own: with `%a + z * stride_z`, the tile is block [z,
 * A mask bounds an index by a sum of arguments, its size: the copy engine writes 0 for what lies outside, as the mask
   does. If no mask bounds it, all elements exist, and the size is larger than any index.
 * The block does not begin before the tensor: the bounds of integers (`analysis/bounds.py`) show that no coordinate is
-  negative. They may assume that sizes are greater than 0, which the launch checks.
+  negative, not even the last one of a loop that counts down. They may assume that sizes are greater than 0, which the
+  launch checks.
 * A row that is taken modulo a size, or replaced by another from that size on, is the row itself wherever the product's
   result is stored (stored_elements.py).
 """
@@ -301,7 +302,7 @@ def _assumed(
     more = {v for v in (*sizes, *reached[1]) if is_argument(v) and is_int(v.type)}
     for least in ({}, dict.fromkeys(more, 1), {**dict.fromkeys(reached[0], 0), **dict.fromkeys(more, 1)}):
         bounds = Assuming(least, stored, forms)
-        if all(s.is_positive(bounds) for s in starts):
+        if all(forms.least(s, bounds).is_positive(bounds) for s in starts):
             return least
     raise NotAffine("are not known to begin within the array")
 
@@ -349,6 +350,8 @@ def _coordinates(
     tried = [_divided(offset, pitch)]
     if dims[0] in upper:  # and the matrices that it is bounded in, where rows are a known number of elements apart
         row = _moving(upper[dims[0]])
+        if (apart := pitch.known or 0) > 0:  # and a constant is whole rows and a column in a row
+            row += Sum.number((offset - row * pitch).known_part // apart)
         tried.append((row, offset - row * pitch))
     if dims[1] in upper:  # the index that is bounded, where rows are a known number of elements apart
         column = _moving(upper[dims[1]])

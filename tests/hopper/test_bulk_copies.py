@@ -10,6 +10,8 @@ import pytest
 import weft
 import weft.language as tl
 
+from . import computed
+from .computed import Computed
 from .gradients import Gradients
 from .running import aligned
 from .specialized import SCHEDULES, Product, is_specialized, simulated
@@ -211,3 +213,48 @@ def test_results_that_an_iteration_uses(options: Any) -> None:
     q, k, v = (x.astype(np.float64) for x in arrays)
     weights = np.exp2(0.2 * (q @ k.T))
     np.testing.assert_allclose(found[0], weights @ v / weights.sum(1, keepdims=True), atol=1e-2)
+
+
+COMPUTED = [
+    pytest.param(Computed(), id="bytes"),
+    pytest.param(Computed(computed.wrapped), id="columns that wrap around", marks=slow),
+    pytest.param(Computed(computed.turned, block=(64, 128, 128)), id="transposed", marks=slow),
+    pytest.param(Computed(computed.scaled, "fp8", left="bf16"), id="fp8 by a scale", marks=slow),
+    pytest.param(Computed(computed.scaled_by_rows, "bf16", left="bf16"), id="bf16 by rows"),
+    pytest.param(Computed(computed.unpacked, "u8", (72, 144, 320), left="bf16"), id="4 bits", marks=slow),
+    pytest.param(Computed(sizes=(136, 144, 272), block=(128, 128, 64), warps=8, stages=3), id="8 warps", marks=slow),
+]
+
+
+@pytest.mark.parametrize("case", COMPUTED)
+def test_operands_that_are_computed(case: Computed) -> None:
+    """The engine copies the tiles that operands are computed from too; rows of numbers are copied by threads."""
+    found, made = case.run(SCHEDULES[3])
+    assert by_engine(made)
+    text = made.asm["ttgir"]
+    body = text[text.index("scf.for") :]
+    assert body.count("async_tma_copy_global_to_local") == 2
+    assert body.count("async_copy_global_to_local") == (case.operand is computed.scaled_by_rows)
+    np.testing.assert_array_equal(found, case.exact())
+
+
+@slow
+@scheduled
+@pytest.mark.parametrize("operand", [computed.widened, computed.scaled_by_rows])
+def test_computed_operands_are_awaited(operand: Any, options: Any) -> None:
+    case = Computed(operand)
+    found, _ = case.run(options)
+    np.testing.assert_array_equal(found, case.exact())
+
+
+def test_columns_that_wrap_around_are_as_loaded_where_something_else_uses_them() -> None:
+    """The engine would write zeros for them: the product's are dropped when it is stored, but not those of the sum."""
+    m, n, k = 64, 144, 192
+    rng, a, b = np.random.default_rng(0), aligned((m, k), np.float16), aligned((k, n), np.int8)
+    a[...], b[...] = rng.integers(-3, 4, a.shape), rng.integers(1, 4, b.shape)
+    c, total = aligned((m, n), np.float32), aligned((2,), np.int32)
+    made = simulated(computed.summed, (1, 2), a, b, c, total, m, n, k, BM=64, BN=128, BK=64, num_warps=4, num_stages=4)
+    assert not by_engine(made)
+    np.testing.assert_array_equal(c, a.astype(np.float64) @ b.astype(np.float64))
+    around = b.astype(np.int64)[:, np.arange(256) % n]
+    np.testing.assert_array_equal(total, [around[:, :128].sum(), around[:, 128:].sum()])

@@ -140,5 +140,5 @@ def test_copies_are_begun_while_a_product_goes_on() -> None:
     np.testing.assert_array_equal(out, whole @ b.astype(np.float32))
     kernel = scaled_product.warmup(a, b, scale, out, 160, M=64, N=64, BK=32, grid=(1,), target="cuda:90")
     loop = kernel.asm["ttgir"].partition("scf.for")[2].partition("scf.yield")[0]
-    order = ["warp_group_dot %", "ttg.async_copy_global_to_local", "warp_group_dot_wait", "arith.mulf"]
+    order = ["warp_group_dot %", "copy_global_to_local", "warp_group_dot_wait", "arith.mulf"]
     assert sorted(order, key=loop.index) == order

@@ -36,15 +36,20 @@ class CopyEngine(Protocol):
     def prepare(self, b: Builder, count: int) -> None:
         """Make what says that an iteration's copies have landed, for so many slots, in front of the loop."""
 
+    def expect(self, b: Builder, slot: SSAValue, exists: SSAValue) -> SSAValue:
+        """Say that the copies of an iteration into a slot follow, if it exists; what they are to tell that they have
+        landed."""
+
     def begin(
         self,
         b: Builder,
-        slot: SSAValue,
+        landed: SSAValue,
         buffers: Mapping[tt.LoadOp, SSAValue],
         values: Mapping[SSAValue, SSAValue],
         exists: SSAValue,
     ) -> None:
-        """Begin an iteration's copies into the buffers of a slot, if it exists; `values` are its values of `inputs`."""
+        """Begin some of an iteration's copies into buffers, if it exists; `values` are its values of `inputs`, `landed`
+        what `expect` has given."""
 
     def wait(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Operation:
         """Wait for the copies into a slot, of the last time round."""

@@ -7,7 +7,7 @@ from math import prod
 from typing import Protocol
 
 from xdsl.dialects import scf
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from weft import ir
 from weft.ir.gpu import MemDescType, layout_of
@@ -40,12 +40,42 @@ def other_bytes(loop: scf.ForOp, copied: Sequence[BufferedLoad], by_twos: bool) 
     twice = stored_operands(loop) if by_twos else []
     total = 0
     for op in ir.walk(_function_of(loop)):
-        if isinstance(op, LocalAllocOp) and op.src is not None and not _is_buffer(op, loaded):
-            type = op.result.type
-            assert isinstance(type, MemDescType)
-            if _is_in_use(op, loop):
-                total += (1 + (op in twice)) * prod(type.shape) * ir.bit_width(type.element_type) // 8
+        if not isinstance(op, LocalAllocOp) or op.src is None or _is_buffer(op, loaded):
+            continue
+        if _is_in_use(op, loop):
+            total += (1 + (op in twice)) * _bytes_of(op)
     return total
+
+
+def _bytes_of(alloc: LocalAllocOp) -> int:
+    type = alloc.result.type
+    assert isinstance(type, MemDescType)
+    return prod(type.shape) * ir.bit_width(type.element_type) // 8
+
+
+def peak_bytes(loop: scf.ForOp, copied: Sequence[BufferedLoad], machine: Machine) -> int:
+    """Bytes of the other tiles in shared memory that are in use at a time, at most, and of what is moved meanwhile.
+
+    Unlike `other_bytes` and `moved_bytes`, which are enough for any order of allocations, this is what is left if tiles
+    that are not in use at the same time share their memory, and what is stored twice is stored once.
+    """
+    ops = list(loop.body.block.ops)
+    loaded = {c.load.result for c in copied}
+    used = other_bytes(loop, copied, False)
+    taken = [moved_bytes(op, copied, machine) for op in ops]
+    spans: dict[tuple[SSAValue, Attribute], tuple[int, int, int]] = {}
+    for at, op in enumerate(ops):
+        for alloc in ir.walk(op):
+            if isinstance(alloc, LocalAllocOp) and alloc.src is not None and not _is_buffer(alloc, loaded):
+                users = {use.operation for memory in _views(alloc.result) for use in memory.uses}
+                last = max((i for i, x in enumerate(ops) if not users.isdisjoint(ir.walk(x))), default=at)
+                first, before, size = spans.get((alloc.src, alloc.result.type), (at, at, _bytes_of(alloc)))
+                spans[alloc.src, alloc.result.type] = first, max(before, last), size
+                used -= size
+    for first, last, size in spans.values():
+        for at in range(first, last + 1):
+            taken[at] += size
+    return used + max(taken)
 
 
 def _is_buffer(alloc: LocalAllocOp, loaded: Collection[SSAValue]) -> bool:
@@ -99,6 +129,11 @@ def moved_bytes(
             if any(before[dim] != after[dim] for dim in ("lane", "warp")):
                 sizes.append(prod(ir.shape_of(op.src.type)) * max(8, ir.bit_width(ir.element_of(op.src.type))) // 8)
     return max(sizes)
+
+
+def stores_anew(loop: scf.ForOp, loaded: Collection[SSAValue]) -> bool:
+    """Whether a loop computes operands of its only product and stores them, some of them not as they were loaded."""
+    return any(op.src is not None and stored_source(op.src) not in loaded for op in stored_operands(loop))
 
 
 def stored_source(value: SSAValue) -> SSAValue:

@@ -119,6 +119,14 @@ def overlap_products(loop: scf.ForOp, registers: int = 0, is_one_of_many: bool =
     return None
 
 
+def are_used_at_once(loop: scf.ForOp) -> bool:
+    """Whether no product of a loop is in flight across iterations."""
+    products = shared_products(loop.body.block)
+    if not products or any(op.parent is not loop.body.block for op in products) or all_go_on(loop):
+        return False
+    return len(products) == 1 or not _waits_for_first(loop, products[0], products[-1])
+
+
 def _all_overlap(loop: scf.ForOp, products: Sequence[SharedProductOp]) -> Operation:
     """Keep each product in flight until those of the next iteration have begun."""
     end = loop.body.block.last_op

@@ -38,6 +38,9 @@ fewer, and one barrier more. This is done if memory is too small for all stages 
 is too small for a second block. If operands are computed, it is also done if few warps run and another block would have
 room: a product of 16 rows by weights of 4 bits with 512 programs takes 21 us on an H200 instead of 25.
 
+Where an iteration uses the results of all its products, the copies of a tile may come after the product that reads it:
+one buffer fewer of that tile, if that makes room for another block (early_free.py).
+
 Number of stages: that of the loop (`tl.range(..., num_stages=n)`), else of the kernel; 1 leaves loads where they are.
 """
 
@@ -65,8 +68,9 @@ from weft.ops.table import ROWS
 from .buffer_counts import FEW_WARPS, buffer_counts
 from .buffered_tiles import buffer_layout, is_multiplied, is_thin
 from .copy_engine import CopyEngine
+from .early_free import early_free
 from .early_landing import lands_early, warps_by_registers
-from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, stored_source
+from .loop_memory import SPARE_BYTES, moved_bytes, other_bytes, peak_bytes, stores_anew
 from .loop_slices import slice_of
 from .overlap_products import hoist_operands, stored_operands, words_of, words_of_results
 from .pipelined_loop import CopiedLoad, PipelinedLoop, inputs_of
@@ -143,7 +147,7 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
         if iterations is not None and iterations < stages and iterations <= room:
             counts = [iterations] * len(chosen)
             tell.copied(candidates, chosen, iterations + 1, counts, iterations + 1)
-            engine = _copy_engine(loop, chosen, counts, machine)
+            engine = _copy_engine(loop, chosen, iterations, machine)
             tell.overlap(PipelinedLoop(loop, chosen, iterations + 1, counts, machine, False, engine=engine).rewrite())
             return
         few = 0 < room < min(stages, ENOUGH_STAGES)
@@ -164,17 +168,23 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
             return
         most = min(stages, room)
         if most > 1:
-            twice = by_twos and _by_twos(loop, chosen)
+            twice = by_twos and stores_anew(loop, [c.load.result for c in chosen])
             tiles = [(c.load.result, c.bytes) for c in chosen]
             by_registers = warps_by_registers(machine, stage_bytes, warps, words_of_results(loop))
             most, counts = buffer_counts(loop, tiles, most, twice, warps_of, room, by_registers)
+            can_begin_late = not any(_looks_up(loop, c) for c in chosen)  # whose copies come at the iteration's end
+            blocks_of = partial(_blocks_at_a_time, machine, warps, by_registers, peak_bytes(loop, chosen, machine))
+            free = early_free(loop, tiles, counts, most, blocks_of) if can_begin_late else {}
+            counts = [n - (c.load.result in free) for c, n in zip(chosen, counts, strict=True)]
             tell.copied(candidates, chosen, most, counts, min(stages, room))
-            engine = _copy_engine(loop, chosen, counts, machine)
+            engine = _copy_engine(loop, chosen, max(counts), machine)
             at_a_time = warps_of(sum(n * c.bytes for c, n in zip(chosen, counts, strict=True)))
             blocks, threads = at_a_time // warps, machine.threads(warps)
             registers = min(machine.thread_registers, machine.registers // (threads * max(1, blocks)))
             early = lands_early(machine, most, stage_bytes, warps, min(at_a_time, by_registers))
-            way = PipelinedLoop(loop, chosen, most, counts, machine, twice, False, engine, blocks, registers, early)
+            way = PipelinedLoop(
+                loop, chosen, most, counts, machine, twice, False, engine, blocks, registers, early, free
+            )
             tell.overlap(way.rewrite())
             return
     tell.copied(candidates, (), 1, (), 1)
@@ -183,15 +193,9 @@ def _pipeline(loop: scf.ForOp, stages: int, machine: Machine, warps: int, remark
 Loads = Sequence[CopiedLoad]
 
 
-def _copy_engine(
-    loop: scf.ForOp, copied: Sequence[CopiedLoad], counts: Sequence[int], machine: Machine
-) -> CopyEngine | None:
-    """What copies operands in the place of the threads, into as many buffers of each."""
-    engine = passes_of(machine).copy_engine(loop, max(counts), machine)
-    if engine is None:
-        return None
-    counts_of = {c.load: n for c, n in zip(copied, counts, strict=True)}
-    return engine if all(counts_of.get(load) == max(counts) for load in engine.loads) else None
+def _copy_engine(loop: scf.ForOp, copied: Loads, count: int, machine: Machine) -> CopyEngine | None:
+    """What copies tiles in the place of the threads, into at most so many buffers of each."""
+    return passes_of(machine).copy_engine(loop, [c.load for c in copied], count, machine)
 
 
 class _Telling:
@@ -246,10 +250,15 @@ def _warps_at_a_time(machine: Machine, warps: int, others: int, bytes: int) -> i
     return machine.blocks_at_a_time(machine.threads(warps), others + bytes) * warps
 
 
-def _by_twos(loop: scf.ForOp, copied: Sequence[CopiedLoad]) -> bool:
-    """Whether a loop stores operands of its product anew."""
-    loaded = {c.load.result for c in copied}
-    return any(op.src is not None and stored_source(op.src) not in loaded for op in stored_operands(loop))
+def _blocks_at_a_time(machine: Machine, warps: int, by_registers: int, others: int, bytes: int) -> int:
+    """How many blocks with so much shared memory a multiprocessor runs, and registers for so many warps."""
+    return min(by_registers, _warps_at_a_time(machine, warps, others, bytes)) // warps
+
+
+def _looks_up(loop: scf.ForOp, copied: CopiedLoad) -> bool:
+    """Whether addresses of a copy depend on what an iteration loads."""
+    needed = slice_of(loop, inputs_of(copied.load))
+    return needed is not None and bool(needed.lookups)
 
 
 def _is_crowded(limit: int, used: int, stage_bytes: int, stages: int) -> bool:

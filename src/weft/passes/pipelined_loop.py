@@ -18,9 +18,10 @@ the loop also carries the parity of its rounds through the slots (`%phase`: 0, 0
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 from xdsl.dialects import arith, scf
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -114,14 +115,17 @@ class PipelinedLoop:
         blocks: int = 1,
         registers: int = 0,
         lands_early: bool = False,
+        free: Mapping[SSAValue, Operation] = MappingProxyType({}),
     ) -> None:
         """`blocks`: how many a multiprocessor runs at a time, as far as is known; each thread has so many `registers`
         then. Copies of the next iteration are awaited before those of the one after begin, if that may be, where
-        `lands_early` (early_landing.py)."""
+        `lands_early` (early_landing.py). Loaded tiles that are `free` have a buffer less than stages, and their copies
+        begin behind an operation (early_free.py)."""
         self.loop, self.copied, self.stages, self.counts = loop, copied, stages, counts
         self.machine, self.by_twos, self.in_registers, self.engine = machine, by_twos, in_registers, engine
         self.blocks, self.registers, self.lands_early = blocks, registers, lands_early
         self.by_threads = [c for c in copied if engine is None or c.load not in engine.loads]
+        self.free = {c.load: free[c.load.result] for c in copied if c.load.result in free}
         given = engine.inputs if engine is not None else ()
         part = slice_of(loop, [*given, *(x for c in self.by_threads for x in inputs_of(c.load))])
         assert part is not None  # each of them has one
@@ -172,7 +176,7 @@ class PipelinedLoop:
         assert end is not None
         if self.slice.lookups:
             self.iteration(Builder.before(end), slots, parity, ahead, looked_up or Builder.after(landed))
-        elif max(self.counts) < self.stages and not self.in_registers:
+        elif max(self.counts) < self.stages and not self.in_registers and not self.free:
             self.iteration(Builder.before(end), slots, parity, ahead)
         else:
             self.iteration(Builder.after(anchor), slots, parity, ahead)
@@ -206,18 +210,38 @@ class PipelinedLoop:
         slots: Mapping[int, SSAValue],
         iteration: int,
         early: Builder | None = None,
+        late: Mapping[Operation, Collection[tt.LoadOp]] = MappingProxyType({}),
     ) -> Mapping[int, SSAValue]:
         """The copies of one iteration, to the slots among so many buffers; the carried values of the next. What is
-        looked up comes where `early` is."""
+        looked up comes where `early` is, and the copies of some loads behind operations."""
         exists = is_there(self.loop, early or b, iteration) if self.slice.lookups else None
         values, after = self.slice.clone(b, index, states, exists, early)
         exists = is_there(self.loop, b, iteration) if exists is None else exists
         places = zip(self.copied, self.buffers, self.counts, strict=True)
         of = {c.load: (c, buffers, slots[n]) for c, buffers, n in places}
-        if self.engine is not None:
-            tiles = {load: self.in_slot(b, *of[load]) for load in self.engine.loads}
-            self.engine.begin(b, slots[max(self.counts)], tiles, values, exists)
-        for c in self.by_threads:
+        first = b
+        loads = [c.load for c in self.copied if not any(c.load in some for some in late.values())]
+        for b, some in ((first, loads), *((Builder.after(op), some) for op, some in late.items())):
+            if self.engine is not None:
+                tiles = {load: self.in_slot(b, *of[load]) for load in self.engine.loads if load in some}
+                if b is first:
+                    landed = self.engine.expect(b, slots[max(self.counts)], exists)
+                self.engine.begin(b, landed, tiles, values, exists)
+            self._begin_by_threads(b, [c for c in self.by_threads if c.load in some], of, values, exists)
+        if self.by_threads:
+            b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
+        return after
+
+    def _begin_by_threads(
+        self,
+        b: Builder,
+        copied: Sequence[CopiedLoad],
+        of: Mapping[tt.LoadOp, tuple[CopiedLoad, SSAValue, SSAValue]],
+        values: Mapping[SSAValue, SSAValue],
+        exists: SSAValue,
+    ) -> None:
+        """Copies of some loads by the threads."""
+        for c in copied:
             pointer, mask = c.load.ptr, c.load.mask
             pointer = values.get(pointer, pointer)
             if mask is None:
@@ -229,9 +253,6 @@ class PipelinedLoop:
             sizes = {"operandSegmentSizes": segments(1, 1, 1, 0)}
             copy = b.create(ttg.AsyncCopyGlobalToLocalOp, (pointer, to, active), (async_token,), {**kept, **sizes})
             copy.location = c.load.location
-        if self.by_threads:
-            b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
-        return after
 
     def carry(
         self, b: Builder, states: Mapping[int, SSAValue], by_twos: bool
@@ -288,12 +309,20 @@ class PipelinedLoop:
             return wait
         return self.product.fence(Builder.after(wait))
 
+    def _outlasts(self, memory: SSAValue) -> bool:
+        """Whether nothing overwrites one of the buffers until the iteration ends."""
+        while isinstance(memory.owner, ttg.MemDescTransOp | ttg.MemDescIndexOp):
+            memory = memory.owner.operands[0]
+        return self.copied[self.buffers.index(memory)].load not in self.free
+
     def read_late(self) -> None:
-        """Read rows where they are first used. Until the iteration ends, nothing overwrites its slot."""
+        """Read rows where they are first used."""
         body = self.loop.body.block
         place = {op: i for i, op in enumerate(body.ops)}
         for op in list(body.ops):
-            if isinstance(op, ttg.LocalLoadOp) and is_thin(shape_of(op.result.type)) and self.is_read(op.operands[0]):
+            if not isinstance(op, ttg.LocalLoadOp) or not is_thin(shape_of(op.result.type)):
+                continue
+            if self.is_read(op.operands[0]) and self._outlasts(op.operands[0]):
                 users = [use.operation for use in op.result.uses]
                 if users and all(user in place for user in users):
                     op.detach()  # type: ignore[no-untyped-call]
@@ -368,7 +397,8 @@ class PipelinedLoop:
             if self.by_threads:  # of none, so that as many groups are under way as the wait says
                 b.create(ttg.AsyncCommitGroupOp, (), (async_token,))
         else:
-            after = self.begin(b, index, ahead, free, self.stages - 1, early)
+            late = {op: [x for x, at in self.free.items() if at is op] for op in body.ops if op in self.free.values()}
+            after = self.begin(b, index, ahead, free, self.stages - 1, early, late)
         following = [self.after(b, slot, n) for n, slot in slots.items()]
         end = body.last_op
         assert end is not None

@@ -14,6 +14,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import RemarkCollector
+from weft.ir import tt
 from weft.ir.tt import DotScaledOp
 from weft.layouts import BlockedLayout, DistributedLayout, LinearLayout, SharedLayout
 from weft.machines import Machine, part
@@ -102,9 +103,11 @@ class VendorPasses:
     def tell_whole(self, loop: Operation, why: str, machine: Machine, remarks: RemarkCollector) -> None:
         """Say of a loop, which none of these ways is for, why it is not."""
 
-    def copy_engine(self, loop: scf.ForOp, count: int, machine: Machine) -> CopyEngine | None:
-        """What copies operands of a loop's products ahead in the place of threads, into so many buffers of each; None
-        where these are to do it."""
+    def copy_engine(
+        self, loop: scf.ForOp, copied: Sequence[tt.LoadOp], count: int, machine: Machine
+    ) -> CopyEngine | None:
+        """What does some of the copies in the place of threads that a loop begins ahead, into `count` buffers of each
+        tile or one less; None where the threads are to do all."""
         return None
 
     def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 
 from weft.base.remarks import NotSpecialized, RemarkCollector
-from weft.ir import bit_width, element_of, span_of, unit_attr, walk
+from weft.ir import bit_width, element_of, span_of, tt, unit_attr, walk
 from weft.layouts import DistributedLayout, DotOperandLayout, LinearLayout, NVMMADistributedLayout, SharedLayout
 from weft.machines import Machine
 
@@ -92,8 +92,10 @@ class _Passes(VendorPasses):
         if has_groups(machine) and has_own_products(loop):
             remarks.add(NotSpecialized(span_of(loop), why))
 
-    def copy_engine(self, loop: scf.ForOp, count: int, machine: Machine) -> BulkCopies | None:
-        return bulk_copies(loop, count, machine)
+    def copy_engine(
+        self, loop: scf.ForOp, copied: Sequence[tt.LoadOp], count: int, machine: Machine
+    ) -> BulkCopies | None:
+        return bulk_copies(loop, copied, count, machine)
 
     def after_layouts(self, module: ModuleOp, machine: Machine, stages: int, remarks: RemarkCollector) -> None:
         start_from_zero(module)

@@ -122,20 +122,35 @@ class BulkLoad:
 
 
 def bulk_loads(loop: scf.ForOp, machine: Machine) -> Sequence[BulkLoad] | str:
-    """How the copy engine can do all loads of a loop for its products; else why it cannot, in words."""
+    """How the copy engine can do all loads of a loop whose tiles products read as they are loaded; else why it cannot,
+    in words."""
+    loads = [op for op in loads_of_tensors(loop) if is_product_operand(op.result)]
+    if not loads:
+        return "no operand is multiplied as it is loaded (operands are computed from loaded tiles)"
+    return tiles_in_bulk(loads, machine)
+
+
+def loads_of_tensors(loop: scf.ForOp) -> list[tt.LoadOp]:
+    """What an iteration loads, numbers apart."""
+    return [op for op in loop.body.block.ops if isinstance(op, tt.LoadOp) and ir.is_tensor(op.ptr.type)]
+
+
+def tiles_in_bulk(tiles: Sequence[tt.LoadOp], machine: Machine) -> Sequence[BulkLoad] | str:
+    """How the copy engine can do loads of a loop, of operands and of what operands are computed from; else why it
+    cannot do one of them, in words."""
     forms = Forms()
     found: list[BulkLoad] = []
-    for op in loop.body.block.ops:
-        if isinstance(op, tt.LoadOp) and ir.is_tensor(op.ptr.type) and is_product_operand(op.result):
-            bulk = _bulk_load(op, forms, machine)
-            if isinstance(bulk, str):
-                return bulk
-            found.append(bulk)
-    return found or "no operand is multiplied as it is loaded (operands are computed from loaded tiles)"
+    for op in tiles:
+        bulk = _bulk_load(op, forms, machine)
+        if isinstance(bulk, str):
+            return bulk
+        found.append(bulk)
+    return found
 
 
 def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
-    if not all(_goes_to_memory(use.operation) for use in op.result.uses):
+    is_operand = is_product_operand(op.result)
+    if is_operand and not all(_goes_to_memory(use.operation) for use in op.result.uses):
         return "an operand has another use than its product"
     loop = op.parent_op()
     assert isinstance(loop, scf.ForOp)
@@ -150,7 +165,7 @@ def _bulk_load(op: tt.LoadOp, forms: Forms, machine: Machine) -> BulkLoad | str:
         return f"the addresses of an operand {why}"
     if isinstance(bulk, str):
         return bulk
-    if not all(_is_multiplied_so(use.operation, bulk.layout) for use in op.result.uses):
+    if is_operand and not all(_is_multiplied_so(use.operation, bulk.layout) for use in op.result.uses):
         return NO_SUCH_LAYOUT
     bounds = loop.operands[:3]  # in a loop over tiles, the other warp computes them too
     if not all(can_be_made(v, loop) for v in set(bounds).union(*(x.scalars for x in bulk.at))):

@@ -37,6 +37,7 @@ from weft.ir import is_int, is_tensor, tt
 from weft.ir.gpu.products import SharedProductOp
 from weft.ir.types import TensorDescType
 from weft.ops.bounds import Bounds, any_of
+from weft.ops.table import ELEMENTWISE, PACKING
 
 from ..affine import NOTHING, ONE, Form, Forms, NotAffine, Sum, is_argument
 from ..fold import int_of
@@ -44,6 +45,8 @@ from ..pipeline_loads import is_zero
 from .stored_elements import limits_of_result
 from .tile_limits import Limit, limits_of
 
+MOVES = ("ttg.convert_layout", "ttg.local_alloc")
+"""What an operand goes through on its way to a product, beside transpositions."""
 SUMS = ("arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi")
 """What a form is a sum by."""
 BYTES = 16
@@ -473,6 +476,9 @@ class _Stored:
 
 
 def _stored(op: tt.LoadOp, loop: scf.ForOp, forms: Forms) -> _Stored:
+    """Of the products whose operand is a loaded tile, or computed from it element by element. Nothing is known to be
+    dropped of a tile that goes elsewhere too, or whose elements change places."""
+    nothing = _Stored((), (None, None))
     found: set[tuple[tuple[Limit, ...], int | None, int | None]] = set()
     todo: list[tuple[SSAValue, bool]] = [(op.result, False)]
     for value, flipped in each_once(todo):
@@ -484,10 +490,12 @@ def _stored(op: tt.LoadOp, loop: scf.ForOp, forms: Forms) -> _Stored:
                 found.add((tuple(limits), *(along[::-1] if flipped else along)))
             elif isinstance(user, tt.TransOp) or user.name == "ttg.memdesc_trans":
                 todo.append((user.results[0], not flipped))
+            elif user.name in MOVES or (user.name in ELEMENTWISE and user.name not in PACKING):
+                todo.append((user.results[0], flipped))
             else:
-                todo += [(r, flipped) for r in user.results]
+                return nothing
     if len(found) != 1:
-        return _Stored((), (None, None))
+        return nothing
     ((of_all, first, second),) = found
     return _Stored(of_all, (first, second))
 

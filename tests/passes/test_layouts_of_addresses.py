@@ -115,3 +115,19 @@ def test_threads_follow_the_stride_that_is_probably_less(
     named = {"ROWS": 32, "COLUMNS": 64, "A": factors[0], "B": factors[1]}
     made = strided.warmup(f, f, *strides, **named, grid=(1,), target="cuda:90")
     assert f"order = {order}" in str(made.asm["ttgir"])
+
+
+@weft.jit
+def pixels(x, out, width, channel, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr, PART: tl.constexpr):
+    i, j = tl.arange(0, ROWS), tl.arange(0, COLUMNS)
+    place = i // width * 1000 + i % width * STEP // PART
+    at = tl.where(place < 5000, place, 0)[:, None] + j[None, :] * channel
+    tl.store(out + at, tl.load(x + at) + 1)
+
+
+@pytest.mark.parametrize(("step", "part", "order"), [(2, 1, [0, 1]), (4, 2, [0, 1]), (2, 4, [1, 0])])
+def test_most_neighbours_of_a_remainder_are_in_one_row(step: int, part: int, order: list[int]) -> None:
+    f = weft.MockTensor("fp32")
+    named = {"ROWS": 32, "COLUMNS": 64, "STEP": step, "PART": part}
+    made = pixels.warmup(f, f, 30, 3136, **named, grid=(1,), target="cuda:90")
+    assert f"order = {order}" in str(made.asm["ttgir"])

@@ -400,22 +400,3 @@ def is_outside(value: SSAValue, loop: Operation) -> bool:
 def as_integer(total: Sum) -> Attribute:
     """The type in which a sum that stands for an index is computed: i64 where one of its scalars has that."""
     return i64 if any(v.type == i64 for v in total.scalars) else i32
-
-
-def probable_strides(addresses: SSAValue, facts: AxisFacts) -> Sequence[tuple[int, int]]:
-    """What orders the dimensions of a tile of addresses by their strides, as far as these are known; empty where they
-    are not.
-
-    A stride that is a number comes before one that is an argument. Of two arguments, the one that is known to be
-    divided by less comes first: the weights of a convolution with 128 channels and windows of 3 x 3 have strides of
-    1,152 and of 9. A dimension along which addresses do not change comes last.
-    """
-    try:
-        steps = Forms().of(addresses).steps
-    except NotAffine:
-        return ()
-    known = [step.known for step in steps]
-    return [
-        (2, 0) if number == 0 else (0, abs(number)) if number is not None else (1, step.divisor(facts))
-        for step, number in zip(steps, known, strict=True)
-    ]

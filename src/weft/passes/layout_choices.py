@@ -78,7 +78,6 @@ from weft.layouts import BlockedLayout, DistributedLayout, DotOperandLayout, Lin
 from weft.machines import Machine
 from weft.targets.table import products
 
-from .affine import probable_strides
 from .blocks_of_clusters import Bases, Clusters, divided, own_shape
 from .blocks_of_threads import VECTOR_BITS, access_layout, blocked_for, multiplying_layout, warps_over_rows
 from .layout_prices import Prices
@@ -87,6 +86,7 @@ from .layout_registers import Registers
 from .layout_wishes import LOAD, PRODUCT, REDUCTION, SPREAD, STORE, VIEW, Link, Wanted, Wishes
 from .matrix_layouts import matrix_layouts
 from .natural_layouts import SHAPES, AnyLayout, joined_layout, linear_of, natural_result, source_layout
+from .probable_strides import probable_strides
 from .row_loads import copied_row, is_copied
 from .tile_groups import ACCESSES, MOVED_VIEWS, TOGETHER, TileGroups, carried, entered
 from .vendor import passes_of

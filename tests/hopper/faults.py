@@ -90,8 +90,9 @@ def faults_of(program: LaneProgram) -> list[Fault]:
                 found.append(Fault(f"16 bytes less: {place}", _operand(block, op, 1, lambda n: n - 16)))
             if isa == "mbarrier.arrive.each":
                 found.append(Fault(f"twice: {place}", _twice(block, op)))
-                if earlier := _before(block, at, "await"):
-                    found.append(Fault(f"before the product has ended: {place}", _moved_up(block, op, earlier)))
+                if earlier := _awaited_before(block, at):
+                    which = "product has ended" if earlier.name == "await" else "tile has been read"
+                    found.append(Fault(f"before the {which}: {place}", _moved_up(block, op, earlier)))
     return found
 
 
@@ -190,8 +191,10 @@ def _next(block: Block, at: int, isa: str) -> LaneOp | None:
     return next((x for x in block.ops[at:] if str(x.attrs.get("isa")).startswith(isa)), None)
 
 
-def _before(block: Block, at: int, name: str) -> LaneOp | None:
-    return next((x for x in reversed(block.ops[:at]) if x.name == name), None)
+def _awaited_before(block: Block, at: int) -> LaneOp | None:
+    """The last wait for products, or for copies that read shared memory."""
+    ops = reversed(block.ops[:at])
+    return next((x for x in ops if x.name == "await" or x.attrs.get("isa") == "cp.async.bulk.wait_group.read"), None)
 
 
 def _moved(block: Block, op: LaneOp, later: LaneOp) -> Callable[[], Callable[[], None]]:

@@ -28,7 +28,7 @@ from .pointed import Pointed, grouped
 from .recurrences import Recurrence
 from .scaled import Scaled
 from .specialized import SCHEDULES, Attention, Product, is_specialized
-from .tiles import Tiles, in_halves
+from .tiles import Tiles, in_halves, turned
 from .turned import Turned
 
 PROGRAMS: dict[str, Any] = {
@@ -40,6 +40,9 @@ PROGRAMS: dict[str, Any] = {
     "tiles in halves": Tiles(in_halves, sizes=(128, 128, 136), block=(64, 128, 64), programs=1),
     "tiles of a cluster": Tiles(sizes=(256, 64, 136), block=(128, 64, 64), programs=1, blocks=2),
     "tiles stored by threads": Tiles(sizes=(128, 64, 136), programs=1, made_tensors=False),
+    "tiles by way of a slot": Tiles(
+        turned, sizes=(256, 320, 264), block=(256, 64, 64), programs=1, stages=5
+    ),
     "two left operands": Crossed(sizes=(112, 200, 136), programs=1),
     "attention": Attention(n=64, keys=9 * 16, block=(64, 16)),
     "attention, 3 stages": Attention(n=64, keys=13 * 16, block=(64, 16), stages=3),
@@ -89,6 +92,7 @@ PASSED = (
 )
 OTHER_SLOT = "the arrival is for the other slot, and no copy into it begins before the wait"
 ENDS_AT_ONCE = "in the simulator, a product ends for all warps of its warp group at once"
+SLOT_IS_EMPTY = "the slot is passed over when all warps have read it, for which each of them has waited"
 EQUIVALENT = {
     "product": {
         r"without barrier scope=warp 2": IN_PRODUCER,
@@ -109,6 +113,10 @@ EQUIVALENT = {
     "tiles stored by threads": {
         r"without barrier scope=warp 4": IN_PRODUCER,
         r"without barrier scope=block id=0 1": MORE_STEPS,
+    },
+    "tiles by way of a slot": {
+        r"without barrier scope=block id=0 1": SLOT_IS_EMPTY,
+        r"without barrier scope=warp [56]": IN_PRODUCER,
     },
     "two left operands": {
         r"before the product has ended: mbarrier.arrive.each [23689]": GIVEN_BACK_FIRST,

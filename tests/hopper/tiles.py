@@ -53,6 +53,24 @@ def in_halves(  # type: ignore[no-untyped-def]
 
 
 @weft.jit
+def turned(  # type: ignore[no-untyped-def]
+    a, b, c, bias, m, n, k,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr, WS: tl.constexpr,
+):  # fmt: skip
+    """The same as c^T = relu(b^T a^T + bias): all warps wait for each other before the tile, transposed, is stored."""
+    blocks_n = tl.cdiv(n, BN)
+    tiles = tl.cdiv(m, BM) * blocks_n
+    for tile in tl.range(tl.program_id(0), tiles, PROGRAMS, flatten=True, warp_specialize=WS):
+        m0, n0 = tile // blocks_n * BM, tile % blocks_n * BN
+        acc = tl.zeros((BN, BM), tl.float32)
+        for at in range(0, k, BK):
+            acc = tl.dot(b.load([at, n0]).T, a.load([m0, at]).T, acc)
+        columns = n0 + tl.arange(0, BN)
+        acc += tl.load(bias + columns, columns < n, 0.0)[:, None]
+        c.store([m0, n0], tl.maximum(acc, 0.0).to(c.dtype).T)
+
+
+@weft.jit
 def place(tile, in_group, blocks_m, GROUP: tl.constexpr):  # type: ignore[no-untyped-def]
     """Row and column of a tile, in groups of rows."""
     first = tile // in_group * GROUP

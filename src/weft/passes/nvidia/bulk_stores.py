@@ -81,8 +81,9 @@ class BulkStore:
         """The type of the buffer."""
         return memdesc(ir.shape_of(self.value.type), ir.element_of(self.value.type), self.layout, mutable=True)
 
-    def done(self, staged: SSAValue, pending: int) -> None:
-        """Replace the store by a copy from a buffer, which all copies but the last `pending` may still read."""
+    def done(self, staged: SSAValue, pending: int | None) -> None:
+        """Replace the store by a copy from a buffer, which all copies but the last `pending` may still read; None if no
+        copy can."""
         b = Builder.before(self.store)
         alike = replace(self.layout, cga_layout=[[0, 0] for _ in self.layout.cga_layout])
         block = (self.part, alike) if self.part is not None else (ir.shape_of(self.value.type), self.layout)
@@ -91,7 +92,8 @@ class BulkStore:
         is_given = descriptor_of(base) is not None and tensor == tensor_of_descriptor(base)
         map = map_for(base, described, None if is_given else tensor)
         at = [total.made(b, i32) for total in self.tensor.at]
-        wait_until_read(b, pending)
+        if pending is not None:
+            wait_until_read(b, pending)
         b.create(ttg.LocalStoreOp, (self.value, staged))
         b.create(ttng.FenceAsyncSharedOp, (), (), {"bCluster": bool_attr(False)})
         copy: Operation
@@ -107,42 +109,6 @@ class BulkStore:
         remove(self.store)
         if conversion is not None:
             remove(conversion)
-
-
-def ways_to_store(stores: Sequence[BulkStore]) -> Sequence[tuple[int, ...]]:
-    """Ways to assign buffers, by number, to stores: a buffer for each store; a buffer for each type of a loop; and, if
-    all warps wait for each store anyway, fewer and fewer buffers that the stores take in turn, whatever their types.
-    Ways that need the most memory come first, because warps wait least with them."""
-    kinds = [(x.store.parent, x.memory()) for x in stores]
-    ways = [tuple(range(len(stores))), tuple(map(list(dict.fromkeys(kinds)).index, kinds))]
-    if len({x.store.parent for x in stores}) == 1 and all(x.part is None for x in stores):
-        ways += [tuple(i % count for i in range(len(stores))) for count in range(len(stores) - 1, 0, -1)]
-    return sorted(ways, key=lambda way: -sum(x.bytes for x in largest_by_way_of(stores, way).values()))
-
-
-def largest_by_way_of(stores: Sequence[BulkStore], buffers: Sequence[int]) -> dict[int, BulkStore]:
-    """For each buffer, the store that needs the most of it."""
-    found: dict[int, BulkStore] = {}
-    for number, x in zip(buffers, stores, strict=True):
-        found[number] = max(found.get(number, x), x, key=lambda x: x.bytes)
-    return found
-
-
-def pending_copies(buffers: Sequence[int], loops: Sequence[object]) -> list[int]:
-    """For stores of some loops that go by way of some buffers: how many of the last copies that were begun may still
-    read, because they surely read other buffers. Only stores of the same loop are known to come between.
-
-    >>> pending_copies([0, 1], "ii"), pending_copies([0, 0], "ii"), pending_copies([0, 0, 1], "iii")
-    ([1, 1], [0, 0], [1, 0, 2])
-    >>> pending_copies([0, 1], "ij")
-    [0, 0]
-    """
-    found = []
-    for i, loop in enumerate(loops):
-        those = [k for k, other in enumerate(loops) if other is loop]
-        before = [buffers[k] for k in (*those[those.index(i) :], *those[: those.index(i)])][::-1]
-        found.append(before.index(buffers[i]))
-    return found
 
 
 def wait_until_read(b: Builder, pending: int = 0) -> None:

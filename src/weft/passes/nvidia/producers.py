@@ -45,6 +45,8 @@ class Feed:
     loops: Sequence[scf.ForOp]
     rings: Sequence[Ring]
     maps: Mapping[BulkLoad, SSAValue]
+    passes_over: bool = False
+    """Whether a slot after each tile is left to the warps that multiply, which store the tile by way of it."""
 
 
 class Producer:
@@ -83,6 +85,8 @@ class Producer:
                     for v in (v for total in bulk.at for v in total.scalars if is_outside(v, rest[-1])):
                         self._computed(b, v)
                 after = self._loop(b, rest, now, its_phase)
+                if self.feed.passes_over:
+                    after = self._passed_over(b, *after)
             else:
                 for ring in self.feed.rings:
                     self._copies(b, ring, now, its_phase)
@@ -107,6 +111,14 @@ class Producer:
             copy.location = bulk.load.location
             if bulk.is_shared:
                 copy.attributes[ttng.DIVIDED] = unit_attr()
+
+    def _passed_over(self, b: Builder, slot: SSAValue, phase: SSAValue) -> Sequence[SSAValue]:
+        """Say of an empty slot that it is full, without a copy. Gives the next slot and its phase."""
+        for ring in self.feed.rings:
+            wait(b, word(b, self._gets(ring.empty), slot), phase)
+            full, true = word(b, self._gets(ring.full), slot), b.constant(1, i1)
+            b.create(ttng.BarrierExpectOp, (full, true), (), {"size": i32_attr(0)})
+        return next_slot(b, self.count, slot, phase)
 
     def _until_empty(self, b: Builder, slot: SSAValue, phase: SSAValue) -> None:
         """Wait as often as if each buffer were filled once more."""

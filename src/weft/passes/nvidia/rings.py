@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from weft.ir import Builder, i1, i32, i32_attr, i64, segments
+from weft.ir import Builder, i1, i32, i32_attr, i64, segments, unit_attr
 from weft.ir.gpu import MemDescType, memdesc, ttg
 from weft.ir.nvidia import ttng
 from weft.layouts import SwizzledSharedLayout
@@ -82,6 +82,16 @@ def ring_of(
             one = word(early, barriers, early.constant(i, i32))
             early.create(ttng.InitBarrierOp, (one,), (), {"count": i32_attr(arrivals)})
     return Ring(group, buffers, full, empty)
+
+
+def give_back(b: Builder, ring: Ring, slot: SSAValue, blocks: int, where: SSAValue | None = None) -> None:
+    """Let each warp say that it is done with a buffer, if `where` holds."""
+    one = word(b, ring.empty, slot)
+    condition = where if where is not None else b.constant(1, i1)
+    arrive = b.create(ttng.ArriveBarrierOp, (one, condition), (), {"count": i32_attr(1)})
+    arrive.attributes[ttng.EACH_WARP] = unit_attr()
+    if blocks > 1:  # one block has the buffers of all filled with what they share
+        arrive.attributes[ttng.EVERY_BLOCK] = unit_attr()
 
 
 def next_slot(b: Builder, count: int, slot: SSAValue, phase: SSAValue) -> tuple[SSAValue, SSAValue]:

@@ -56,7 +56,7 @@ from xdsl.dialects.builtin import DenseArrayBase, StringAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from weft.base.remarks import NO_REMARKS, Copy, NotSpecialized, RemarkCollector, WarpsSpecialized
-from weft.ir import Builder, bool_attr, i1, i32, i32_attr, span_of, tile_text, tt, unit_attr
+from weft.ir import Builder, bool_attr, i32, span_of, tile_text, tt
 from weft.ir.gpu import ttg
 from weft.ir.gpu.products import SharedProductOp, shared_products
 from weft.ir.nvidia import ttng
@@ -67,7 +67,7 @@ from ..effects import shareable
 from ..overlap_products import hoist_operands, remove_fences
 from ..removal import remove
 from .bulk_loads import BulkLoad, map_of
-from .bulk_stores import largest_by_way_of, pending_copies, wait_until_read
+from .bulk_stores import wait_until_read
 from .load_by_warp import load_by_warp
 from .loads_ahead import load_ahead
 from .loop_sequences import move_before, scalars_of, sequence
@@ -75,7 +75,7 @@ from .producers import Feed, Producer
 from .product_ahead import ProductAhead
 from .product_order import VIEWS, order_products
 from .product_waits import Wait, Waits, stored_operands
-from .rings import Ring, next_slot, ring_of, slot_before, wait, word
+from .rings import Ring, give_back, next_slot, ring_of, slot_before, wait, word
 from .short_ends import ShortEnd
 from .side_by_side import products_of
 from .specialized_branches import are_made_before, branch_around, out_of_branches
@@ -89,6 +89,7 @@ from .specialized_loops import (
     planned,
 )
 from .sunk_operations import sink
+from .tile_stores import store_by_buffers, store_by_slot
 from .warpgroup_products import has_groups
 
 PRODUCER_REGISTERS = 24
@@ -146,9 +147,10 @@ def _divide(parts: Sequence[_Specialized]) -> None:
     for part in parts:
         part.rings = [replace(ring, group=group) for ring, group in zip(rings, part.groups, strict=True)]
         maps = {bulk: map_of(bulk) for group in part.groups for bulk in group.loads}
-        part.store(b)
+        if not part.staging.is_in_slot:
+            store_by_buffers(b, part.stores, part.staging)
         loops = [part.loop] if part.tiles is None else [part.tiles, part.loop]
-        feeds.append(Feed(loops, part.rings, maps))
+        feeds.append(Feed(loops, part.rings, maps, part.staging.is_in_slot))
     producer = Producer(feeds, first.count, first.blocks)
     consumer = _consumer(parts, b)
     behind = parts[-1].whole.next_op
@@ -181,7 +183,7 @@ def _consumer(parts: Sequence[_Specialized], b: Builder) -> Block:
             for op in between:
                 op.detach()
                 b.insert(op)
-        if any(part.stores for part in parts):
+        if any(part.stores and not part.staging.is_in_slot for part in parts):
             wait_until_read(b)
     return consumer
 
@@ -219,7 +221,7 @@ class _Specialized:
     def __init__(self, loop: scf.ForOp, plan: Plan, machine: Machine) -> None:
         self.loop, self.tiles, self.machine, self.warps = loop, plan.tiles, machine, plan.warps
         self.groups, self.count, self.halves, self.stores = plan.groups, plan.count, plan.halves, plan.stores
-        self.staged, self.blocks, self.rows = plan.staged, plan.blocks, plan.rows
+        self.staging, self.blocks, self.rows = plan.staging, plan.blocks, plan.rows
         self.rings: list[Ring] = []
         self.slot: SSAValue = loop.body.block.args[0]  # `prepare` sets it
         self.loaded: dict[SSAValue, BulkLoad] = {}
@@ -238,22 +240,6 @@ class _Specialized:
         if self.tiles is not None:
             return self.over_tiles(b, self.tiles, slot, phase)
         return self.alone(b, slot, phase)
-
-    # -- buffers ------------------------------------------------------------------------------------------------------
-
-    def store(self, b: Builder) -> None:
-        """Let the copy engine do the stores, by way of buffers that are made before the loop."""
-        buffers: dict[int, SSAValue] = {}
-        pending = pending_copies(self.staged, [x.store.parent for x in self.stores])
-        for number, bulk in largest_by_way_of(self.stores, self.staged).items():
-            buffers[number] = b.create(ttg.LocalAllocOp, (), (bulk.memory(),)).result
-            buffers[number].name_hint = f"{bulk.tensor.base.name_hint or 'tile'}_stored"
-        for bulk, number, others in zip(self.stores, self.staged, pending, strict=True):
-            memory = bulk.memory()
-            buffer = buffers[number]
-            if buffer.type != memory:
-                buffer = b.create(ttg.MemDescReinterpretOp, (buffer,), (memory,)).result
-            bulk.done(buffer, others)
 
     # -- the warps that multiply --------------------------------------------------------------------------------------
 
@@ -322,12 +308,7 @@ class _Specialized:
         """Give buffers back that product `number` was the last to read, if `where` holds."""
         for ring in self.rings:
             if ring.group.last == number:
-                one = word(b, ring.empty, slot)
-                condition = where if where is not None else b.constant(1, i1)
-                arrive = b.create(ttng.ArriveBarrierOp, (one, condition), (), {"count": i32_attr(1)})
-                arrive.attributes[ttng.EACH_WARP] = unit_attr()
-                if self.blocks > 1:  # one block has the buffers of all filled with what they share
-                    arrive.attributes[ttng.EVERY_BLOCK] = unit_attr()
+                give_back(b, ring, slot, self.blocks, where)
 
     def others(self) -> list[Operation]:
         """The operations of the loop's body but products, views of buffers, and its end."""
@@ -355,6 +336,9 @@ class _Specialized:
             other.name_hint = old.name_hint
             old.replace_all_uses_with(other)
         remove(self.loop)
+        if self.staging.is_in_slot:
+            store_by_slot(self.stores, self.staging, self.rings, next_one, its_phase, self.blocks)
+            next_one, its_phase = next_slot(Builder.before(end), self.count, next_one, its_phase)
         Builder.before(end).yield_([*end.operands, next_one, its_phase])
         remove(end)
         types = [*(r.type for r in tiles.results), i32, i32]

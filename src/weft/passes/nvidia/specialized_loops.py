@@ -27,8 +27,9 @@ from ..loop_memory import SPARE_BYTES, moved_bytes, other_bytes
 from ..pipeline_loads import has_effects
 from ..pointer_roots import root_of
 from .bulk_loads import BulkLoad, bulk_loads, function_of
-from .bulk_stores import BulkStore, bulk_stores, largest_by_way_of, ways_to_store
+from .bulk_stores import BulkStore, bulk_stores
 from .side_by_side import Row, products_of, rows_of
+from .staging import NO_STAGING, Staging, ways_to_store
 
 ASKED = "tt.warp_specialize"
 UNASKED = "the kernel does not ask for it (warp_specialize=True)"
@@ -102,8 +103,8 @@ class Plan:
     """The loop over tiles around the loop, which is specialized with it."""
     stores: tuple[BulkStore, ...] = ()
     """The tiles that the copy engine stores, or adds to memory."""
-    staged: tuple[int, ...] = ()
-    """The number of the buffer through which each of these goes."""
+    staging: Staging = NO_STAGING
+    """By way of which memory these go."""
     blocks: int = 1
     """The number of blocks in the cluster of a program."""
 
@@ -164,10 +165,11 @@ def planned(loop: scf.ForOp, stages: int, machine: Machine) -> Plan | str:
     room = _Room(whole, loads, stages, machine)
     bulk = tuple(bulk_stores(loop, tiles, warps))
     none: tuple[BulkStore, ...] = ()
-    ways = [*((bulk, each) for each in ways_to_store(bulk)), (none, ())]
-    count, copied, staged = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
+    behind = tiles is not None and all(_comes_behind(x.store, loop) for x in bulk)
+    ways = [*((bulk, each) for each in ways_to_store(bulk, loads if behind else (), rows)), (none, NO_STAGING)]
+    count, copied, staging = max(((room.count(*way), *way) for way in ways), key=lambda x: x[0])
     return (
-        Plan(tuple(groups), count, warps, halves, tuple(rows), tiles, copied, staged, blocks)
+        Plan(tuple(groups), count, warps, halves, tuple(rows), tiles, copied, staging, blocks)
         if count > 1
         else "shared memory has no room for two buffers of each operand"
     )
@@ -182,13 +184,13 @@ class _Room:
     stages: int
     machine: Machine
 
-    def count(self, stored: Sequence[BulkStore], staged: Sequence[int]) -> int:
+    def count(self, stored: Sequence[BulkStore], staging: Staging) -> int:
         """How many buffers of each operand there can be, where the copy engine stores some tiles by way of others."""
         without = [x.conversion for x in stored if x.conversion is not None]
         moved = moved_bytes(self.whole, self.loads, self.machine, without)
         moves = bool(moved) or any(op.name in MOVES for op in walk(self.whole.body.block))
         spare = SPARE_BYTES if moves or not stored else WORDS_BYTES
-        stores = sum(x.bytes for x in largest_by_way_of(stored, staged).values())
+        stores = staging.own_bytes(stored)
         behind = self._moved_behind(without)
         used = max(spare + moved, behind) + other_bytes(self.whole, self.loads, False) + stores
         return min(self.stages, (self.machine.shared_bytes - used) // sum(x.bytes for x in self.loads))
@@ -200,6 +202,14 @@ class _Room:
         while isinstance(around := at.parent_op(), scf.IfOp):
             at = around
         return 0 if at is self.whole else moved_bytes(at, self.loads, self.machine, without)
+
+
+def _comes_behind(op: Operation, loop: scf.ForOp) -> bool:
+    """Whether an operation stands in the block of a loop, behind it."""
+    at = loop.next_op
+    while at is not None and at is not op:
+        at = at.next_op
+    return at is op
 
 
 def _gains_over_tiles(products: Sequence[SharedProductOp]) -> bool:

@@ -27,10 +27,12 @@ def buffers(made: Any) -> list[int]:
 @pytest.mark.parametrize("options", [SCHEDULES[3], *(pytest.param(x, marks=slow) for x in SCHEDULES)], ids=str)
 @pytest.mark.parametrize("case", WAYS)
 def test_a_recurrence(case: Recurrence, options: Any) -> None:
-    """It has the bits that it has without copies ahead. The gate, v and k are read first, by the first product."""
+    """It has the bits that it has without copies ahead. The gate, v and k are read first, by the first product. Each
+    thread of 8 warps has few copies to begin, which land sooner than the engine's."""
     found, made = case.run(options)
     assert buffers(made) == [1, 1, 1, 2, 2]
-    assert ("async_tma_copy_global_to_local" in made.asm["ttgir"]) == case.made_tensors
+    by_engine = case.made_tensors and case.warps == 4
+    assert ("async_tma_copy_global_to_local" in made.asm["ttgir"]) == by_engine
     plain, _ = case.run(num_stages=1)
     for x, exact in zip(found, plain, strict=True):
         np.testing.assert_array_equal(x, exact)

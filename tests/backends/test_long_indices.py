@@ -91,7 +91,7 @@ def test_llvm_is_given_chains_that_end(monkeypatch: pytest.MonkeyPatch) -> None:
         return handed[-1][1]
 
     monkeypatch.setattr(machine, "further_names", watched)
-    source = weft.ASTSource(moved, {"x": "*i32", "out": "*i32", "n": "i32"}, {"STEPS": STEPS})
+    source = weft.ASTSource(doubled, {"x": "*i32", "out": "*i32", "n": "i32"}, {"STEPS": STEPS})
     with weft.knobs.compilation.scope():
         weft.knobs.compilation.always_compile = True
         weft.compile(source, target="cuda:90")

@@ -99,6 +99,18 @@ def test_the_launch_that_is_explained_is_the_one_that_runs() -> None:
         assert len(why_not(told)) == reasons and all("describe no tensor" in why for why in why_not(told))
 
 
+def test_gluon_source_is_that_of_the_launch() -> None:
+    """Without maps where there is nothing along K, as the launch has none."""
+    for depth, has_maps in ((128, True), (0, False)):
+        a, b, c = integers(1, (64, 256), np.float16), integers(2, (128, 64), np.float16), aligned((64, 64), np.float32)
+        given = (a, b, c, 64, depth, 0, np.array([100], np.int32))
+        source = tricky.to_gluon(*given, KIND="", BK=64, num_warps=4, num_stages=2, target="cuda:90")
+        assert (".made(" in source.text) == has_maps
+        with weft.target("sim:cuda:90"):
+            source.kernel[(1,)](*source.arguments, **source.options)
+        np.testing.assert_array_equal(c, a[:, :depth].astype(np.float32) @ b[:depth].astype(np.float32))
+
+
 # -- what stays, because the copy engine would load something else ----------------------------------------------------
 
 

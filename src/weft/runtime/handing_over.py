@@ -10,14 +10,18 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from weft import compiler, writing
 from weft.base import WeftError
-from weft.writing import TRITON, WEFT
+from weft.base.made_tensors import MadeTensor
+from weft.writing import TRITON, WEFT, GluonSource
 
 from . import explaining
 from .explaining import _inner, _on_host, _target_of
 from .handed_over import HandedOver
-from .specialize import signature_of
+from .launch import runtime_leaves
+from .specialize import leaf_at, signature_of
 from .tensors import MockTensor, looks_like_dtype
 from .watching import SIMULATED, Watched
 
@@ -38,10 +42,15 @@ def to_gluon(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Han
     bound = tuple(map(_on_host, bound))
     signature, constants, attributes = signature_of(names, kernel._specialization(bound, target), list(bound))
     options = kernel._options(options, bound)
-    texts = []
+    values = [leaf_at(bound, path) for path, _ in runtime_leaves(list(signature.values()))]
+    texts: list[GluonSource] = []
     for place in (package or _package_of(kernel), WEFT):
         src = compiler.ASTSource(kernel, signature, constants, attributes)
-        texts.append(writing.written(src, target, options, place))
+        text = writing.written(src, target, options, place)
+        if not _are_described(text.made, values):
+            options = {**options, "made_tensors": False}
+            text = writing.written(src, target, options, place)
+        texts.append(text)
         if place == WEFT:
             break
     source = texts[0]
@@ -49,6 +58,18 @@ def to_gluon(kernel: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Han
     arguments = [part for name, value in zip(names, bound, strict=True) for part in _parts(value, name in parts)]
     facts = source.text, source.name, source.options, source.parts, source.types
     return HandedOver(*facts, own=texts[-1].text, arguments=arguments)
+
+
+def _are_described(tensors: Sequence[MadeTensor], values: Sequence[Any]) -> bool:
+    """Whether there are these tensors for the values of a launch: none has a size of 0 or a negative stride."""
+    parts = [part for value in values for part in _parts(value, hasattr(value, "block_shape"))]
+    numbers = [int(part) if isinstance(part, (int, np.integer)) else 0 for part in parts]
+    try:
+        for tensor in tensors:
+            tensor.parts(numbers)
+    except ValueError:
+        return False
+    return True
 
 
 def _parts(value: Any, is_descriptor: bool) -> list[Any]:

@@ -9,13 +9,14 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from weft.base.made_tensors import MadeTensor
 from weft.ir import int_value
 from weft.machines.vendors import part_of, vendors_with
 
 # imported to fill the table of words
 from . import arithmetic, combining, control, copies, memory, outside, partitions, products, shapes
 from .layouts import Layouts
-from .parameters import Given, give
+from .parameters import Given, give, made_tensors
 from .words import HOMES, TL, WHOLE
 from .writer import WIDTH, Names, Shared, Writer
 
@@ -66,6 +67,8 @@ class GluonSource:
     """Parameters that have become several: descriptors in the Triton language."""
     types: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Types of the parameters, and what divides them."""
+    made: Sequence[MadeTensor] = ()
+    """The tensors of which a launch makes maps from several of the parameters, descriptors counted in parts."""
 
     def __str__(self) -> str:
         return self.text
@@ -88,7 +91,8 @@ def source_of(module: ModuleOp, asked: Asked) -> GluonSource:
     options = {"num_warps": int_value(module.attributes["ttg.num-warps"])}
     if "ttg.num-ctas" in module.attributes and int_value(module.attributes["ttg.num-ctas"]) > 1:
         options["num_ctas"] = int_value(module.attributes["ttg.num-ctas"])
-    return GluonSource(_file(asked, name, given, options, writer), name, options, given.several, given.types)
+    text = _file(asked, name, given, options, writer)
+    return GluonSource(text, name, options, given.several, given.types, made_tensors(function))
 
 
 def _file(asked: Asked, name: str, given: Given, options: Mapping[str, int], writer: Writer) -> str:

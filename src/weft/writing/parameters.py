@@ -25,7 +25,7 @@ from typing import Any
 from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from weft.base.made_tensors import Polynomial
+from weft.base.made_tensors import MadeTensor, Polynomial
 from weft.ir import TensorDescType, int_value, shape_of
 from weft.ir.gpu import encoding_of
 from weft.ir.made_tensors import tensor_of
@@ -102,12 +102,16 @@ def _made(w: Writer, value: BlockArgument, function: Operation) -> None:
     w.statement(f"{name} = {EXTRA}.made({given[tensor.base]}, [{extents}], [{strides}], {named}{more})")
 
 
+def made_tensors(function: Operation) -> list[MadeTensor]:
+    """The tensors of which a launch makes maps from several parameters."""
+    values = function.regions[0].blocks[0].args
+    return [tensor_of(facts["tt.made"]) for v in values if "tt.made" in (facts := _facts(v, function))]
+
+
 def _made_of(function: Operation) -> set[SSAValue]:
     """The parameters from which a launch makes tensor maps."""
-    values = function.regions[0].blocks[0].args
-    plain = [v for v in values if not isinstance(v.type, TensorDescType)]
-    made = [tensor_of(facts["tt.made"]) for v in values if "tt.made" in (facts := _facts(v, function))]
-    return {plain[n] for tensor in made for n in tensor.numbers}
+    plain = [v for v in function.regions[0].blocks[0].args if not isinstance(v.type, TensorDescType)]
+    return {plain[n] for tensor in made_tensors(function) for n in tensor.numbers}
 
 
 def _is_part(value: BlockArgument, function: Operation) -> bool:

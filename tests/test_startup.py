@@ -76,7 +76,9 @@ def test_a_kernel_for_a_gpu_out_of_the_cache_loads_no_compiler(tmp_path: Path) -
     compiler = {"xdsl", "weft.frontend.entry", "weft.passes", "weft.lower", "weft.layouts", "weft.compiler.gpu_stages"}
     never = {"importlib.metadata"}  # which tells what is installed, in 40 ms
     cache = str(tmp_path / "cache")
-    assert compiler <= loaded_by(str(script), WEFT_CACHE_DIR=cache)
+    loaded = loaded_by(str(script), WEFT_CACHE_DIR=cache)
+    assert compiler <= loaded and "weft.targets.nvidia" in loaded
+    assert not loaded & {"weft.targets.amd", "weft.targets.intel"}  # the instructions of other vendors
     assert not loaded_by(str(script), WEFT_CACHE_DIR=cache) & (compiler | never)
 
 

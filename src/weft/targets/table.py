@@ -16,13 +16,15 @@ from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
 
 from weft.machines import MACHINES, Machine
-from weft.machines.vendors import after_joining, part_of, vendors_with
+from weft.machines.vendors import part_of, vendors_with
 
 from .instruction import Effects, Instruction
 
 _BY_VENDOR: dict[str, dict[str, Instruction]] = {}
 _BY_NAME: dict[str, Instruction] = {}
 _VENDOR_OF: dict[str, str] = {}
+_LOADED: set[str] = set()
+"""The vendors whose own tables are in these: making one takes a tenth of a second, and most programs need one."""
 
 
 def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
@@ -37,7 +39,9 @@ def add_instructions(vendor: str, entries: Iterable[Instruction]) -> None:
 
 def instruction(name: str) -> Instruction:
     """The entry of this name; KeyError, naming those that begin alike, if there is none."""
-    entry = _BY_NAME.get(name)
+    unloaded = (vendor for vendor in vendors_with("targets") if vendor not in _LOADED)
+    while (entry := _BY_NAME.get(name)) is None and (vendor := next(unloaded, None)) is not None:
+        _of(vendor)
     if entry is None:
         alike = sorted(n for n in _BY_NAME if n.split(".")[0] == name.split(".")[0])
         raise KeyError(f"there is no instruction {name!r}" + (f"; there are {', '.join(alike)}" if alike else ""))
@@ -59,12 +63,12 @@ def available(machine: Machine) -> Iterator[Instruction]:
     >>> any(i.name.startswith("stmatrix") for i in available(machine_of("cuda:80")))
     False
     """
-    return (i for i in _BY_VENDOR.get(machine.vendor, {}).values() if i.works_on(machine))
+    return (i for i in _of(machine.vendor).values() if i.works_on(machine))
 
 
 def has(machine: Machine, name: str) -> bool:
     """Whether a machine has the instruction of this name."""
-    entry = _BY_VENDOR.get(machine.vendor, {}).get(name)
+    entry = _of(machine.vendor).get(name)
     return entry is not None and entry.works_on(machine)
 
 
@@ -84,7 +88,7 @@ def products(
     """
     entries = [
         entry
-        for entry in _BY_VENDOR.get(machine.vendor, {}).values()
+        for entry in _of(machine.vendor).values()
         if entry.params.get("multiplies") == (left, right)
         and entry.params["accumulator"] == total
         and entry.params.get("warps", 1) == warps
@@ -94,13 +98,10 @@ def products(
     return tuple(sorted(entries, key=lambda e: (e.cost / e.products, -e.products)))
 
 
-def _add(vendor: str) -> None:
-    """The instructions of a vendor."""
-    part = part_of("targets", vendor)
-    if part is not None:
-        add_instructions(vendor, part.INSTRUCTIONS.values())
-
-
-after_joining.append(_add)
-for _vendor in vendors_with("targets"):
-    _add(_vendor)
+def _of(vendor: str) -> dict[str, Instruction]:
+    """The instructions of a vendor, by name. Its table is made when somebody first asks for one of them."""
+    if vendor not in _LOADED:
+        _LOADED.add(vendor)
+        part = part_of("targets", vendor)
+        add_instructions(vendor, part.INSTRUCTIONS.values() if part is not None else ())
+    return _BY_VENDOR[vendor]

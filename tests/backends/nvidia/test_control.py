@@ -65,11 +65,12 @@ def test_addresses_that_part_are_carried_apart() -> None:
     assert sum("ld.global" in line for line in code(emitted.code)) == 8
 
 
-def _rows(step_by_argument: bool, later: bool) -> LaneProgram:
+def _rows(step_by_argument: bool, later: bool, copies: bool) -> LaneProgram:
     """A loop that carries the addresses of four rows that lie n apart, and moves them by n elements or by 256 bytes;
-    `later`: it loads from where it was moved to.
+    `later`: it loads from where it was moved to; `copies`: it has a copy into shared memory.
     """
     kit = Kit("x:f32*", "n:i32", "m:i32", target="cuda:80")
+    base = kit.shared(512)
     n = kit.arg("n")
     rows = kit.op("arith.muli", [kit.linear([0, 1, 2, 3], lane=(4, 8, 16, 32, 64)), n], "i32")
     addresses = kit.op("arith.addi", [kit.arg("x"), kit.op("arith.extsi", [rows], "i64")], "i64")
@@ -78,6 +79,8 @@ def _rows(step_by_argument: bool, later: bool) -> LaneProgram:
 
     def body(index: Value, at: Value, sums: Value) -> tuple[Value, Value]:
         following = kit.op("arith.addi", [at, step], "i64")
+        if copies:
+            kit.copy_async(kit.add2(base, kit.thread((0,), 4)), kit.place("x", kit.thread()), 4)
         value = kit.load("global", following if later else at, "f32")
         return following, kit.op("arith.addf", [sums, value], "f32")
 
@@ -89,16 +92,18 @@ def _rows(step_by_argument: bool, later: bool) -> LaneProgram:
 
 @pytest.mark.parametrize("by_argument", [False, True])
 @pytest.mark.parametrize("later", [False, True])
-def test_addresses_that_move_by_one_distance_have_one_way(by_argument: bool, later: bool) -> None:
-    """In the loop the way alone is carried; a distance that is known when it runs is no product of 32 bits."""
-    emitted = emit(_rows(by_argument, later))
+@pytest.mark.parametrize("copies", [False, True])
+def test_addresses_that_move_by_one_distance_have_one_way(by_argument: bool, later: bool, copies: bool) -> None:
+    """In a loop with copies the way alone is carried; a distance that an argument tells is no product of 32 bits."""
+    emitted = emit(_rows(by_argument, later, copies))
     loop = re.search(r"\n(body\d+):.*?br i1", emitted.llir, re.DOTALL)
-    assert loop is not None and len(re.findall(r"= phi i64", loop[0])) == 1, emitted.llir
+    assert loop is not None and len(re.findall(r"= phi i64", loop[0])) == (1 if copies else 4), emitted.llir
     assert emitted.llir.count('asm "shl.b64') == by_argument
     iteration = re.search(r"(\$L__BB\d+_\d+):(?:(?!\n\$L).)*?bra\s+\1", emitted.code, re.DOTALL)
     assert iteration is not None, emitted.code
     body = iteration[0]
-    assert body.count("ld.global") == 4 and body.count("add.s64") == 5 and "wide" not in body, body
+    assert body.count("ld.global") == 4 and "wide" not in body, body
+    assert body.count("add.s64") == (5 if copies or by_argument else 4), body
 
 
 def test_halves_are_carried_in_words() -> None:

@@ -160,9 +160,11 @@ def _loop(e: Emitter, op: LaneOp, apart: bool) -> bool:
         end = f.block
         if same:
             phis = map(Phi, [number, *_flat(names)], [type, *types], [lower, *_flat(first)], [following, *_flat(last)])
-            ends = zip(kinds, body.ops[-1].operands, strict=True)
-            used = [x for kind, value in ends for x in other_uses(e, kind.value, body.ops[-1], value, kind.groups)]
-            carried, top = one_way(e, list(phis), [(False, False), *used])
+            carried, top = list(phis), list[str]()
+            if any(x.name == "copy_async" for x in body.walk()):
+                ends = zip(kinds, body.ops[-1].operands, strict=True)
+                used = [x for kind, value in ends for x in other_uses(e, kind.value, body.ops[-1], value, kind.groups)]
+                carried, top = one_way(e, carried, [(False, False), *used])
             e.lines[at:at] = [*_phis(carried, before, end), *top]
         e.do(f"br i1 {again}, label %{head}, label %{done}")
     if not same:

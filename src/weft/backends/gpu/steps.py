@@ -7,8 +7,11 @@
     q' = q + step                            w' = w + step
 
 A copy that is under way keeps the registers of its address until it has read them: an address that moves in its place
-waits for the copies, or is copied elsewhere first. The last addition is one that LLVM does not see into: its strength
-reduction would take the sums apart another way, by rows and columns, with more registers and more additions.
+waits for the copies, or is copied elsewhere first. Loops without such copies carry each address as it is: `ptxas`
+writes out short ones several times, and then only the last of these iterations needs an addition.
+
+The last addition is one that LLVM does not see into: its strength reduction would take the sums apart another way, by
+rows and columns, with more registers and more additions.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from random import Random
+from time import process_time
 
 import pytest
 
@@ -120,3 +121,18 @@ def test_a_pair_of_one_choice_with_itself_is_its_own_price() -> None:
     problem = Problem()
     problem.pay(problem.add([0, 0]), 0, [[5, 9], [9, 1]])
     assert problem.cheapest().choices == (1,)
+
+
+def test_a_long_chain_takes_time_in_proportion_to_its_length() -> None:
+    """Which choice has the fewest neighbours is known without looking at all of them each time."""
+
+    def seconds(length: int) -> float:
+        problem = Problem()
+        chain = [problem.add([1, 2]) for _ in range(length)]
+        for a, b in pairwise(chain):
+            problem.pay(a, b, [[0, 1], [1, 0]])
+        begin = process_time()
+        assert problem.cheapest().price == length
+        return process_time() - begin
+
+    assert seconds(4000) < 40 * min(seconds(200) for _ in range(5))

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import cycle, islice
 from operator import add
 from types import MappingProxyType
@@ -73,10 +74,13 @@ class Problem:
     def __init__(self) -> None:
         self.own: list[Row] = []
         self.pairs: dict[tuple[int, int], Matrix] = {}
+        self._neighbours: list[dict[int, Matrix]] = []
+        """The pairs of each choice, as they were when they were asked for last; empty after a change."""
 
     def add(self, prices: Sequence[float]) -> int:
         """Add a choice, and return its number."""
         self.own.append([*prices])
+        self._neighbours = []
         return len(self.own) - 1
 
     def pay(self, a: int, b: int, prices: Matrix) -> None:
@@ -88,6 +92,7 @@ class Problem:
         if a > b:
             a, b, prices = b, a, _turned(prices)
         before = self.pairs.get((a, b))
+        self._neighbours = []
         self.pairs[a, b] = [[*row] for row in prices] if before is None else _sum(before, prices)
 
     def price(self, choices: Sequence[int]) -> float:
@@ -117,11 +122,12 @@ class Problem:
         return self._rest(self._around(), given).bound()
 
     def _around(self) -> list[dict[int, Matrix]]:
-        """The pairs of each choice."""
-        around: list[dict[int, Matrix]] = [{} for _ in self.own]
-        for (a, b), prices in self.pairs.items():
-            around[a][b], around[b][a] = prices, _turned(prices)
-        return around
+        """The pairs of each choice. Nobody changes them: a search consumes copies of the dictionaries."""
+        if not self._neighbours:
+            self._neighbours = [{} for _ in self.own]
+            for (a, b), prices in self.pairs.items():
+                self._neighbours[a][b], self._neighbours[b][a] = prices, _turned(prices)
+        return self._neighbours
 
     def _rest(self, around: list[dict[int, Matrix]], given: Mapping[int, int]) -> _Rest:
         """The problem without the given choices, as a copy for a search to consume."""
@@ -210,29 +216,34 @@ class _Rest:
     def _eliminate(self) -> list[Follower]:
         """Eliminate choices until all that are left have three neighbours or more."""
         followers: list[Follower] = []
-        while self.own:
-            i = min(self.own, key=lambda k: len(self.around[k]))
-            if len(self.around[i]) > 2:
-                break
-            followers.append(self._eliminated(i))
+        fewest = [(len(self.around[i]), i) for i in self.own]  # an entry is outdated once the choice got another number
+        heapify(fewest)
+        while fewest and fewest[0][0] <= 2:
+            number, i = heappop(fewest)
+            if i not in self.own or number != len(self.around[i]):
+                continue
+            follower = self._eliminated(i)
+            followers.append(follower)
+            for j in follower[1]:
+                heappush(fewest, (len(self.around[j]), j))
         return followers
 
     def _eliminated(self, i: int) -> Follower:
         """Eliminate a choice with at most two neighbours: its best way for each combination of theirs."""
-        own, around = self.own.pop(i), self._taken(i)
+        own, around = self.own.pop(i), {j: self.around[j].pop(i) for j in self.around[i]}
+        self.around[i] = {}
         best: dict[tuple[int, ...], int] = {}
         if not around:
             best[()] = _first_of(own)
             self.settled += own[best[()]]
         elif len(around) == 1:
             ((j, prices),) = around.items()
-            for y, row in enumerate(_turned(prices)):
+            for y, row in enumerate(prices):
                 ways = [a + b for a, b in zip(own, row, strict=True)]
                 best[y,] = _first_of(ways)
                 self.own[j][y] += ways[best[y,]]
         else:
-            (j, first), (k, second) = around.items()
-            left, right = _turned(first), _turned(second)
+            (j, left), (k, right) = around.items()
             prices = [[0.0] * len(right) for _ in left]
             for y, row in enumerate(left):
                 for z, other in enumerate(right):

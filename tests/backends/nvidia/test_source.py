@@ -200,6 +200,7 @@ def _with(text: str, constraints: str) -> Any:
         ("mov.b32 $0, $1;", "=r,m", "`m` is no constraint for an operand"),
         ("mov.b32 $0, $1;", "=r,1", "`1` is no constraint for an operand"),
         ("mov.b32 $0, $1;", "=r,q", "`q` is no constraint for an operand"),
+        ("mov.b32 $0, $1;", "=r,n", "`n` takes an integer that is known when the kernel is compiled"),
         ("mov.b32 $0, $1;", "=r,r,r", "name 3 registers, but the assembly has 1 for results and 1 for operands"),
         ("mov.b32 $0, $1;", "", "name 1 registers"),
         ("mov.b32 $0, $7;", "=r,r", r"the assembly says \$7, but its registers are \$0 to \$1"),
@@ -208,6 +209,23 @@ def _with(text: str, constraints: str) -> Any:
 def test_assembly_that_llvm_would_end_the_process_for(text: str, constraints: str, message: str) -> None:
     with pytest.raises(CompilationError, match=message):
         _with(text, constraints)
+
+
+@weft.jit
+def assembly_with_numbers(x, MASK: tl.constexpr, MAGIC: tl.constexpr, TABLE: tl.constexpr):
+    i = tl.arange(0, 256)
+    given = [tl.load(x + i), MASK, MAGIC, TABLE]
+    text = "lop3.b32 $0, $1, $2, $3, $4;"
+    tl.store(x + i, tl.inline_asm_elementwise(text, "=r,r,n,n,n", given, dtype=tl.int32, is_pure=True, pack=1))
+
+
+@needs_ptxas
+def test_assembly_with_numbers() -> None:
+    """The constraint n was refused, which unpacks weights of four bits in lmdeploy."""
+    constants = {"MASK": 0xF00F000F, "MAGIC": 0x64006400, "TABLE": 0xEA}
+    kernel = weft.compile(weft.ASTSource(assembly_with_numbers, {"x": "*i32"}, constants), target="cuda:80")
+    assert re.search(r"lop3\.b32 %r\d+, %r\d+, -267452401, 1677747200, 234;", kernel.asm["ptx"])
+    assert kernel.n_regs
 
 
 @weft.jit

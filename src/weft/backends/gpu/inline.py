@@ -26,6 +26,8 @@ class Registers:
     """The constraints of results, of operands (which may be the number of a result too), of what is clobbered."""
     kinds: str
     """The letters, in words."""
+    immediates = ""
+    """The letters of operands that are written into the instruction as numbers."""
     widened: Mapping[str, str]
     """LLVM's integer types that are too small for a register, and the one that holds them."""
 
@@ -135,7 +137,14 @@ def write_assembly(e: Emitter, op: LaneOp, kinds: Registers) -> None:
             for column, value in zip(columns, op.operands, strict=True)
             for pair in _given(e, kinds, column[at : at + pack], LLVM[value.elem], pack)
         ]
-        placed = zip(names[len(results) :], arguments, strict=True)
+        placed = [*zip(names[len(results) :], arguments, strict=True)]
+        for constraint, (_, name) in placed:
+            if constraint in kinds.immediates and not re.fullmatch(r"-?\d+", name):
+                raise CompilationError(
+                    f"`{constraint}` takes an integer that is known when the kernel is compiled",
+                    op.span,
+                    hint="declare the argument as a tl.constexpr, or use r, which takes it in a register",
+                )
         arguments = [(type, kinds.operand(e, constraint, type, name)) for constraint, (type, name) in placed]
         attributes = "" if attrs["pure"] else CONVERGENT
         made = e.asm(text, attrs["constraints"], results, arguments, attributes, effects=not attrs["pure"])

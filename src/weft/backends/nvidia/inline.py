@@ -21,9 +21,10 @@ NEWER = {
 class PTXRegisters(Registers):
     """Typed ones; 8 bits are in one of 16."""
 
-    outputs, inputs = re.compile(r"=&?[hrlfdbc]"), re.compile(r"[hrlfdbc]|\d+")
+    outputs, inputs = re.compile(r"=&?[hrlfdbc]"), re.compile(r"[hrlfdbcn]|\d+")
     clobbers = re.compile(r"~\{\w+\}")
-    kinds = "h and c (16 bits), r and f (32), l and d (64), b (a predicate)"
+    immediates = "n"
+    kinds = "h and c (16 bits), r and f (32), l and d (64), b (a predicate), n (an integer in the instruction itself)"
     widened = {"i8": "i16"}
 
 

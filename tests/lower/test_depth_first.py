@@ -110,6 +110,40 @@ def test_pieces_come_depth_first() -> None:
     assert order_of(program) == [*one * 64, ("store", 1)]
 
 
+def test_a_small_block_whose_threads_hold_more_than_they_have_registers() -> None:
+    """Other blocks fit beside it, but not even one holds 512 words in 255 registers."""
+    program = straight(256)
+    program.warps = 4
+    depth_first(program)
+    verify(program)
+    assert order_of(program)[:4] == [("load", 1), ("load", 1), ("arith.mulf", 1), ("arith.addf", 1)]
+
+
+@weft.jit
+def _merged(mean, count, squares, mean_b, count_b, squares_b):
+    total = count + count_b
+    sums = mean * count, mean_b * count_b
+    middle = (sums[0] + sums[1]) / tl.maximum(total, 1.0)
+    return middle, total, squares + sums[0] * mean + squares_b + sums[1] * mean_b - total * middle * middle
+
+
+@weft.jit
+def welford(x, y, out, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    mean, squares = tl.load(x + i, mask=i < n, other=0.0), tl.load(y + i, mask=i < n, other=0.0)
+    count = tl.load(out + i, mask=i < n, other=0.0)
+    mean, count, squares = tl.reduce((mean, count, squares), 0, _merged)
+    tl.store(out, mean)
+    tl.store(out + 1, squares)
+
+
+def test_results_of_a_reduction_that_use_parts_of_each_other() -> None:
+    """Of mean and variance the variance comes first: if all of the mean did, its parts were held for the variance."""
+    ops = list(program_of(welford, 4, 16384).body.walk())
+    first = next(i for i, op in enumerate(ops) if op.name == "arith.divf")
+    assert sum(op.operands[0].count for op in ops[:first] if op.name == "load") <= 6
+
+
 @pytest.mark.parametrize("count", [16, 24])
 def test_what_two_blocks_have_room_for_stays(count: int) -> None:
     program = straight(count)

@@ -87,9 +87,10 @@ def test_registers_that_were_kept_back_are_asked_for(
     assert calls == ([(), ("--minnctapersm=1",)] if first == 32 else [()])
 
 
-@pytest.mark.parametrize(("frame", "calls"), [(4928, 1), (2488, 2)])
+@pytest.mark.parametrize(("frame", "calls"), [(9768, 1), (4904, 2), (2488, 2)])
 def test_what_no_registers_can_hold_is_assembled_once(monkeypatch: pytest.MonkeyPatch, frame: int, calls: int) -> None:
-    """Of a tile of 256 x 256 in 128 threads nearly all is on the stack whatever ptxas may take, which takes minutes."""
+    """Of a tile of 512 x 256 in 128 threads nearly all is on the stack whatever ptxas may take, which takes minutes. A
+    group norm of 65,536 elements has 2,600 bytes left of 4,904 with all registers, and is twice as fast."""
     found = assembled(monkeypatch, 32, (255, 7000), spilled=15_000, stack=frame)
     assert found == ((32, [()]) if calls == 1 else (255, [(), ("--minnctapersm=1",)]))
 

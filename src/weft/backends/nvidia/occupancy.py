@@ -28,7 +28,7 @@ registers for them all the same, it has as many as it likes.
 
 And where ptxas gives a thread few registers and keeps the rest in memory (32, and 7 KB, for exact products of float32),
 it is asked for one block, for which it takes as many as there are; that is taken if it spills at most half as much.
-Not asked for is what is hopeless: of a tile of 512 x 512 in 128 threads nearly all is on the stack either way, and
+Not asked for is what is hopeless: of a tile of 512 x 256 in 128 threads nearly all is on the stack either way, and
 ptxas is over it for minutes.
 
 A block of one warp in a loop that loads waits for memory again and again, and ptxas, to have as many blocks as there

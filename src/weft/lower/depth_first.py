@@ -38,7 +38,7 @@ from weft.ir.lane import ELEMENT_BITS, Block, Builder, LaneOp, LaneProgram, Valu
 from .granules import granule_of
 
 LEAST_THREADS = 256
-"""The fewest threads of a block that may be alone: beside smaller ones, others fit even if a thread has all registers."""
+"""The fewest threads of a block that may be alone: beside smaller ones, others fit if a thread has all registers."""
 SPARE = 12
 """Registers of a thread that are to be left for what is not counted, if two blocks are to fit."""
 SHORT = 8

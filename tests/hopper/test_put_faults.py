@@ -24,7 +24,7 @@ from .computed import Computed, scaled_by_rows
 from .crossed import Crossed
 from .faults import Fault, faults_of
 from .gradients import Gradients
-from .pointed import Pointed, grouped
+from .pointed import Pointed, backwards, grouped
 from .recurrences import Recurrence
 from .scaled import Scaled
 from .specialized import SCHEDULES, Attention, Product, is_specialized
@@ -35,6 +35,7 @@ PROGRAMS: dict[str, Any] = {
     "product": Product(sizes=(64, 64, 328)),
     "product, 3 stages": Product(sizes=(64, 64, 456), stages=3),
     "product by pointers": Pointed(grouped, (64, 64, 384)),
+    "product backwards": Pointed(backwards, (64, 64, 384)),
     "scaled product": Scaled(),
     "product over tiles": Tiles(sizes=(128, 64, 136), programs=1),
     "tiles in halves": Tiles(in_halves, sizes=(128, 128, 136), block=(64, 128, 64), programs=1),
@@ -100,6 +101,7 @@ EQUIVALENT = {
         r"(without|one group less awaited:) await kind=product pending=0 1": SHORT_END,
     },
     "product by pointers": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
+    "product backwards": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
     "scaled product": {r"without barrier scope=warp 2": IN_PRODUCER, r"without fence kind=async 2": ENDED},
     "product over tiles": {r"without barrier scope=warp 6": IN_PRODUCER},
     "tiles in halves": {

@@ -27,6 +27,7 @@ from .linear import LinearLayout
 from .zoo.parts import dim_names
 
 __all__ = [
+    "broadcast_result",
     "broadcast_source",
     "expand_dims_result",
     "expand_dims_source",
@@ -138,6 +139,23 @@ def _checked_broadcast(small: Sequence[int], large: Sequence[int]) -> list[int]:
             f"broadcast: {list(small)} cannot be broadcast to {list(large)}; sizes other than 1 must be the same"
         )
     return [d for d, (s, n) in enumerate(zip(small, large, strict=True)) if s != n]
+
+
+def broadcast_result(source: LinearLayout, shape: Sequence[int]) -> LinearLayout:
+    """The layout of x, broadcast to that shape, where each thread holds all copies of its elements.
+
+    >>> from weft.layouts import BlockedLayout, broadcast_result
+    >>> broadcast_result(BlockedLayout([1, 1], [4, 1], [1, 1], [1, 0]).to_linear([4, 1]), [4, 2]).bases["register"]
+    ((0, 1),)
+    """
+    axes = _checked_broadcast(_shape(source, "broadcast"), shape)
+    copies = [
+        [bit if d == axis else 0 for d in range(len(shape))]
+        for axis in axes
+        for bit in (1 << k for k in range((shape[axis] - 1).bit_length()))
+    ]
+    bases = {**source.bases, "register": [*copies, *source.bases["register"]]}
+    return LinearLayout.from_bases(bases, dict(zip(source.out_dims, shape, strict=True)), require_surjective=False)
 
 
 def broadcast_source(result: LinearLayout, shape: Sequence[int]) -> LinearLayout:

@@ -466,7 +466,7 @@ class Choices(TileGroups):
         """What a tile's ways are for one that sees it through views, and the other way round."""
         inner, views = self.through(value)
         if not self.is_free(inner):
-            self._wishes.link(inner, Link(op, VIEW, result, partial(self.seen, views)))
+            self._wishes.link(inner, Link(op, VIEW, result, partial(self._image, inner, views)))
             self._wishes.link(result, Link(op, SPREAD, inner, partial(self.wanted, views)))
 
     def _warps_over_rows(self, op: Operation, operand: SSAValue) -> None:
@@ -477,6 +477,20 @@ class Choices(TileGroups):
                 layout = warps_over_rows(wanted.layout, own_shape(shape, self.clusters.of(operand)), axis)
                 if layout is not None:
                     self._wishes.want(operand, Wanted(op, VIEW, layout))
+
+    def _image(self, inner: SSAValue, views: Sequence[Operation], layout: AnyLayout) -> AnyLayout | None:
+        """The layout of what is seen of a tile through views; with a reshape among them, that in which each thread
+        repeats its own elements. None if threads have copies of the tile: it does not decide how the larger one lies.
+        """
+        seen = self.seen(views, layout)
+        if seen is not None or not any(op.name in MOVED_VIEWS for op in views):
+            return seen
+        linear = linear_of(layout, ir.shape_of(inner.type))
+        if any(linear.free_variable_masks()[dim] for dim in ("lane", "warp")):
+            return None
+        for op in views:
+            linear = linear_of(natural_result(op, linear), ir.shape_of(op.results[0].type))
+        return linear
 
     def _natural(self, op: Operation, views: Sequence[Operation], layout: AnyLayout) -> AnyLayout | None:
         seen = self.seen(views, layout)

@@ -8,6 +8,7 @@ each thread keeps its elements, and only the names of the elements change (theor
     reshape   the same bits of the places, divided otherwise among the dimensions
     join      a new last dimension, along registers, or along lanes that held copies
     split     half of the registers
+    views     a new dimension, along which a thread has copies
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ def natural_result(op: Operation, layout: AnyLayout) -> AnyLayout:
         return infer.trans_result(linear, ints_of(op.properties["order"]))
     if op.name == "tt.reshape":
         return infer.reshape_result(linear, list(shape_of(op.results[0].type)))
+    if op.name == "tt.expand_dims":
+        return infer.expand_dims_result(linear, int_value(op.properties["axis"]))
+    if op.name == "tt.broadcast":
+        return infer.broadcast_result(linear, list(shape_of(op.results[0].type)))
     return infer.join_result(linear) if op.name == "tt.join" else infer.split_result(linear)
 
 

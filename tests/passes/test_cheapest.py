@@ -136,4 +136,4 @@ def test_a_long_chain_takes_time_in_proportion_to_its_length() -> None:
         return process_time() - begin
 
     short, long = (min(seconds(length) for _ in range(5)) for length in (400, 4000))
-    assert long < 40 * short  # 12 times as long; 100 times if all were looked at
+    assert long < 40 * short  # 12 times as long; 70 times if all were looked at each time

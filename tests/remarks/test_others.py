@@ -79,10 +79,13 @@ def softmax(x, out, n, B: tl.constexpr):
 
 def test_programs_that_would_hold_too_much() -> None:
     made = compiled(softmax, "cuda:90", "*fp32 *fp32 i32", {"B": 65536}, "x out n", num_warps=32)
-    (line,) = told(made, "in parts")
-    assert line.startswith(
-        "in parts: tiles are computed some registers at a time: a thread has room for "
-    ) and line.endswith(" words of each thread wait in shared memory")
+    held, loaded = told(made, "in parts")
+    assert held.startswith("in parts: tiles are computed some registers at a time: a thread has room for ")
+    assert held.endswith(" words of each thread wait in shared memory")
+    assert loaded == (
+        "k.py:4:13: in parts: what is loaded from here on is used up some registers at a time: a thread would hold 44 "
+        "words at a time, for one block, and holds 19, for two"
+    )
 
 
 @weft.jit

@@ -227,16 +227,22 @@ class _Run:
 
     def written(self, order: Sequence[Piece], kept: Sequence[LaneOp]) -> list[LaneOp]:
         """The pieces as operations, and then the values that are kept, under their names."""
-        build, values = Builder(Block()), dict[Piece, Value]()
+        build, values, named = Builder(Block()), dict[Piece, Value](), {op.result for op in kept}
         for piece in order:
             op, registers = _maker(piece[0]), self._registers(piece)
             count, attrs, build.span = op.result.count, op.attrs, op.span
             operands = [self._gathered(build, values, x, _needed(x, count, registers)) for x in op.operands]
             if op.name == "linear":
                 attrs = {**attrs, "registers": tuple(attrs["registers"][r] for r in registers)}
-            values[piece] = build.add(op.name, operands, [(op.result.elem, len(registers))], attrs).result
+            made = build.add(op.name, operands, [(op.result.elem, len(registers))], attrs)
+            if op.result in named and len(registers) == count:
+                named.remove(op.result)
+                op.result.op, made.results = made, (op.result,)
+            values[piece] = made.result
         for op in kept:
             value, build.span = op.result, op.span
+            if value not in named:
+                continue
             gathered = self._gathered(build, values, value, range(value.count))
             value.op = build.add("rename", [gathered], (), {"table": tuple(range(value.count))})
             value.op.results = (value,)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
+import pytest
 
 import weft
 import weft.language as tl
@@ -181,3 +183,25 @@ def test_indices_are_supposed_by_way_of_shared_memory() -> None:
     assert [c.is_free for c in (*straight.conversions, *moved.conversions)] == [True, False]
     assert straight.time is not None and moved.time is not None
     assert abs(moved.time.microseconds / straight.time.microseconds - 1) < 0.1
+
+
+@weft.jit
+def rows_of_a_table(x, index, out, n, BLOCK: tl.constexpr):
+    program, i = tl.program_id(0).to(tl.int64), tl.arange(0, BLOCK)
+    row = tl.load(index + program)
+    tl.store(out + program * n + i, tl.load(x + row * n + i, mask=i < n), mask=i < n)
+
+
+@pytest.mark.parametrize(("rows", "part"), [(16384, 1.0), (1024, 0.5)])
+def test_what_is_looked_up_again_may_have_left_the_cache(rows: int, part: float) -> None:
+    """A table of 134 MB is larger than the L2 cache: indices that are known do not make it fit. One of 8 MB fits."""
+    x, out = (weft.MockTensor("bf16", (n, 4096)) for n in (rows, 32768))
+    known = np.random.default_rng(0).integers(0, rows, 32768)
+
+    def time(index: Any) -> float:
+        with weft.target("cuda:90", device="H200"):
+            return rows_of_a_table.explain(x, index, out, 4096, BLOCK=4096, num_warps=8, grid=32768).time.microseconds
+
+    of_bytes = 2 * 32768 * 8192 / 4.2e6
+    assert time(known) == pytest.approx(time(weft.MockTensor("i64", (32768,))), rel=0.05)
+    assert time(known) == pytest.approx(part * of_bytes, rel=0.15)

@@ -19,7 +19,7 @@ from typing import Any
 
 from weft.base import Span
 from weft.base.grids import blocks_along_x
-from weft.ir.lane import LaneOp, LaneProgram
+from weft.ir.lane import LaneOp, LaneProgram, Value
 from weft.machines import part
 
 from .arrays import arrays_of
@@ -367,6 +367,7 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
     asked: defaultdict[tuple[str, str], float] = defaultdict(float)
     apart: defaultdict[tuple[str, str], float] = defaultdict(float)
     scattered: set[tuple[str, str]] = set()
+    looked_up, by_data = set[tuple[str, str]](), _by_data(facts)
     for (span, verb), names in arrays_of(facts).items():
         counts = facts.places.get(span, Counter())
         names = names or [""]  # an address from memory: of no array that is known
@@ -379,6 +380,8 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
             if (span, verb) in facts.unknown:
                 scattered.add((name, verb))
                 apart[name, verb] += bytes / len(names) * is_apart
+            elif (span, verb) in by_data:
+                looked_up.add((name, verb))
     least, typical, most = Moved(), Moved(), Moved()
     for (name, verb), bytes in touched.items():
         size = sizes.get(name)
@@ -388,6 +391,9 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
             bytes = asked[name, verb]
             more = 1.0 + apart[name, verb] / bytes * (costs.dram_scattered / SECTOR - 1.0) if bytes else 1.0
             bounds = min(bytes, size), _looked_up(bytes, size, costs) * more, bytes * more
+        elif (name, verb) in looked_up and size > costs.l2_bytes and not facts.loops:
+            bytes = asked[name, verb]
+            bounds = min(bytes, size), _looked_up(bytes, size, costs), bytes
         else:
             bytes = asked[name, verb]
             bounds = (min(bytes, _again(facts, bytes, size, costs)),) * 3
@@ -396,6 +402,25 @@ def _dram(facts: Facts, sizes: Mapping[str, int], costs: Costs) -> tuple[Moved, 
             if verb == "load" and bytes:
                 moved.parts[name] = min(1.0, each / bytes)
     return least, typical, most
+
+
+def _by_data(facts: Facts) -> set[tuple[Span | None, str]]:
+    """The loads from addresses that depend on loaded numbers, as rows that indices choose, by their places.
+
+    Indices that are known tell how many bytes are asked for, but not whether a row is asked for again while it is in
+    the L2 cache. In programs without loops it is as with random ones; those that loop over tiles of what they look up,
+    as weights of an expert, share it with programs that run at the same time.
+    """
+    loaded, found = set[Value](), set[tuple[Span | None, str]]()
+    for op in facts.program.body.walk() if facts.program is not None else ():
+        if any(x in loaded for x in op.operands):
+            loaded.update(op.results, *(region.arguments for region in op.regions))
+        is_copy = op.name == "copy_async"
+        if (is_copy or (op.name == "load" and op.attrs["space"] == "global")) and op.operands[is_copy] in loaded:
+            found.add((op.span, "load"))
+        if op.name == "load":  # from shared memory too, by way of which indices change their layout
+            loaded.update(op.results)
+    return found
 
 
 APART = 2.0

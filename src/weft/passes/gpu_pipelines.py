@@ -24,6 +24,7 @@ from .cse_dce import cse_dce
 from .decompose_dot_scaled import decompose_dot_scaled
 from .drop_selects import drop_selects
 from .drop_unchanged import drop_unchanged
+from .early_conversions import convert_early
 from .early_loads import early_loads, early_rows
 from .explain_asserts import explain_asserts
 from .first_iterations import peel_first_iterations
@@ -126,6 +127,7 @@ def gpu_pipeline(
     store_operands(module, machine, loaded=True, remarks=remarks)
     adds.after_copies(module, machine, remarks)  # the stores that are left
     convert_late(module)
+    convert_early(module)
     align_rows(module, remarks)  # last, because accesses of rows are no loads and stores any more
     early_rows(module)
     cse_dce(module, fuse)  # old addresses of loops, and what first iterations repeat

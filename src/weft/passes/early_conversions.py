@@ -16,6 +16,8 @@ for anything but the threads of the program. It moves only what takes little bes
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 
@@ -41,31 +43,29 @@ def convert_early(module: ModuleOp) -> None:
 
 def _held(conversion: ConvertLayoutOp) -> tuple[Operation | None, int]:
     """The first load before a conversion whose tile is used behind it, and the words of all such tiles."""
-    behind, held = set[Operation](), 0
     first: Operation | None = None
-    needed, op = _needs(conversion), conversion.prev_op
-    last = conversion.next_op
-    while last is not None:
-        behind.add(last)
-        last = last.next_op
+    held, needed, between = 0, _needs(conversion), set[Operation]({conversion})
+    op = conversion.prev_op
     while op is not None and (shareable(op) or droppable(op)) and not op.regions:
         if op in needed:
             needed |= _needs(op)
-        elif isinstance(op, tt.LoadOp) and is_tensor(op.results[0].type) and _is_used(op, behind, conversion):
+        elif isinstance(op, tt.LoadOp) and is_tensor(op.results[0].type) and _outlasts(op, between):
             first, held = op, held + words_of(op.results[0])
+        between.add(op)
         op = op.prev_op
     return first, held
 
 
-def _is_used(load: Operation, behind: set[Operation], conversion: Operation) -> bool:
-    """Whether operations behind a conversion use a loaded tile, or what is computed from it in front of it."""
+def _outlasts(load: Operation, between: Set[Operation]) -> bool:
+    """Whether a loaded tile, or what is computed from it, is used behind the operations that follow the load."""
+    reached = {load}
     todo = [load]
-    for op in todo:
-        for use in op.results[0].uses:
-            if use.operation in behind and use.operation is not conversion:
-                return True
-            if use.operation.parent is load.parent and use.operation not in todo:
-                todo.append(use.operation)
+    while todo:
+        users = {use.operation for use in todo.pop().results[0].uses} - reached
+        if not users <= between:
+            return True
+        reached |= users
+        todo += [x for x in users if x.results]
     return False
 
 

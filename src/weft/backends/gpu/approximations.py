@@ -94,7 +94,7 @@ def _logarithm(name: str) -> Callable[[X], X]:
         field = binary_exponent(bits)
         e = fma(field.to_float("float"), 2.0**-23, where(tiny, x.const(-23.0), x.const(0.0)))
         rest = _of_mantissa(name, (bits - field).as_float() - 1.0)
-        if name == "log":
+        if name == "log":  # rounding log 2 to one float costs 0.05 ulp, log10 2 more
             return _domain(x, fma(e, LN_2, rest))
         return _domain(x, e + rest if two == 1.0 else fma(e, two, fma(e, two_low, rest)))
 
